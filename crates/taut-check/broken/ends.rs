@@ -11,6 +11,9 @@ use crate::Out;
 /// How many of these calls are under way.
 pub(crate) static BUSY: AtomicUsize = AtomicUsize::new(0);
 
+/// How many of them asked for logs.
+pub(crate) static LOGGING: AtomicUsize = AtomicUsize::new(0);
+
 /// What a call that runs beside the loop needs.
 pub(crate) struct Later {
     pub(crate) out: Out,
@@ -19,6 +22,8 @@ pub(crate) struct Later {
     pub(crate) modern: bool,
     /// Whether the request asked for logs.
     pub(crate) logs: bool,
+    /// A subscription that was open when it began.
+    pub(crate) stream: Option<Value>,
     pub(crate) cancelled: Arc<Mutex<Vec<Value>>>,
     /// How many were cancelled when it began.
     pub(crate) before: usize,
@@ -34,7 +39,9 @@ impl Later {
 
     /// Reports so many steps, each after a pause; then gives the result. Stops when it is cancelled.
     pub(crate) fn run(self, steps: u32, pause: Duration, result: &Value) {
+        LOGGING.fetch_add(usize::from(self.logs), Ordering::Relaxed);
         self.steps(steps, pause, result);
+        LOGGING.fetch_sub(usize::from(self.logs), Ordering::Relaxed);
         // There it leaves something behind that never ends, however late the end of stdin is seen.
         if !self.out.is("frame-exit-busy") {
             BUSY.fetch_sub(1, Ordering::Relaxed);
@@ -93,6 +100,9 @@ impl Later {
                     json!({ "progressToken": token, "progress": value, "total": steps });
                 if self.out.is("total-text") {
                     params["total"] = json!(steps.to_string());
+                }
+                if let (true, Some(id)) = (self.out.is("progress-tagged"), &self.stream) {
+                    params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": id });
                 }
                 if self.out.is("progress-untagged") && self.modern {
                     params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": 1 });

@@ -3,6 +3,7 @@
 //! Only the tests start it. Without a role it is a plain, correct server of all five revisions, so
 //! each role is one small difference. Must not use `taut` or `taut-check`: a fault there would hide.
 
+mod batch;
 mod client;
 mod ends;
 mod offer;

@@ -180,7 +180,10 @@ impl Server {
             return self.paged(request, member, "0");
         }
         let first = items.len().div_ceil(2);
-        let rest = items.split_off(first);
+        let mut rest = items.split_off(first);
+        if second && request.modern && request.method == "tools/list" {
+            self.spoil_second(&mut rest);
+        }
         let mut result = json!({ member: if second { rest } else { items } });
         if !second || self.is("page-ends") {
             result["nextCursor"] = json!("second");
@@ -198,6 +201,22 @@ impl Server {
             result["cacheScope"] = json!("public");
         }
         Ok(result)
+    }
+
+    /// What roles do to the second page of tools.
+    fn spoil_second(&self, rest: &mut Vec<Value>) {
+        self.seconds.set(self.seconds.get() + 1);
+        let extra = |name: String| json!({ "name": name, "inputSchema": { "type": "object" } });
+        match &*self.role() {
+            "second-turned" if self.seconds.get().is_multiple_of(2) => rest.reverse(),
+            "second-rotated" => {
+                let by = std::process::id() as usize % rest.len();
+                rest.rotate_left(by);
+            }
+            "second-logged" if self.said => rest.push(extra("logged".to_owned())),
+            "second-extra" => rest.push(extra(format!("t{}", std::process::id()))),
+            _ => {}
+        }
     }
 
     fn pages(&self, request: &Request<'_>) -> bool {
@@ -242,6 +261,9 @@ impl Server {
             }
             "resources/templates/list" => {
                 let mut items = vec![json!({ "uriTemplate": "demo://{id}", "name": "any" })];
+                if self.is("missing-code") {
+                    items.clear();
+                }
                 if self.is("bad-template") {
                     items.push(json!({ "uriTemplate": "demo://{id", "name": "torn" }));
                 }
@@ -296,6 +318,12 @@ impl Server {
             }
         }
         if !["demo://one", "demo://two"].contains(&uri) {
+            if self.is("missing-empty") && uri.starts_with("demo://") {
+                return Ok(json!({ "contents": [] }));
+            }
+            if self.is("missing-code") && uri.starts_with("demo://") {
+                return Err((-32603, "it cannot be read".to_owned()));
+            }
             let right = if request.modern { -32602 } else { -32002 };
             let wrong = if request.modern { -32002 } else { -32602 };
             let odd = self.is("resources-missing") || self.is("resources-missing-modern");

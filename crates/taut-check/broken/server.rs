@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Out;
-use crate::ends::{BUSY, Later};
+use crate::ends::{BUSY, LOGGING, Later};
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN: &str = "2026-07-28";
@@ -33,7 +33,7 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Server {
     out: Out,
     modern_only: bool,
-    agreed: Option<String>,
+    pub(crate) agreed: Option<String>,
     client: Value,
     level: usize,
     last_id: Value,
@@ -44,7 +44,7 @@ pub(crate) struct Server {
     bad_version: bool,
     pub(crate) turns: Cell<u32>,
     streams: Vec<(Value, Value)>,
-    cancelled: Arc<Mutex<Vec<Value>>>,
+    pub(crate) cancelled: Arc<Mutex<Vec<Value>>>,
     asked: Vec<(Value, Value)>,
     next: i64,
     flow: String,
@@ -61,6 +61,11 @@ pub(crate) struct Server {
     /// Whether `server/discover` was asked, and a resource read, for roles that list others then.
     pub(crate) discovered: bool,
     pub(crate) has_read: bool,
+    /// How often the second page of tools was read, and whether the tool `log` was called.
+    pub(crate) seconds: Cell<u32>,
+    pub(crate) said: bool,
+    /// The ids of calls that take a while.
+    slows: Vec<Value>,
     /// How many requests came, and calls of echo.
     count: u32,
     echoes: u32,
@@ -99,6 +104,9 @@ impl Server {
             called: false,
             discovered: false,
             has_read: false,
+            seconds: Cell::new(0),
+            said: false,
+            slows: Vec::new(),
             count: 0,
             echoes: 0,
             turn_of: String::new(),
@@ -164,7 +172,7 @@ impl Server {
         self.out.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    fn refuse(&self, id: Option<&Value>, code: i64, message: &str) {
+    pub(crate) fn refuse(&self, id: Option<&Value>, code: i64, message: &str) {
         self.out.send(&refusal(id, code, message));
     }
 
@@ -207,56 +215,8 @@ impl Server {
         }
     }
 
-    fn batch(&mut self, list: &[Value]) {
-        let batches = self.agreed.as_deref() == Some("2025-03-26");
-        let lax = self.is("rpc-batch-refused") || self.is("batch-one") && list.len() == 1;
-        if !batches && !lax || list.is_empty() {
-            if self.is("rpc-batch-empty") {
-                return self.out.send(&json!([]));
-            }
-            if self.is("batch-dropped") && batches {
-                return;
-            }
-            return self.refuse(None, -32600, "no batches");
-        }
-        let mut replies: Vec<Value> = list.iter().filter_map(|one| self.message(one)).collect();
-        let failed = replies.iter().position(|reply| reply.get("error").is_some());
-        if let (true, Some(at)) = (self.is("batch-stops"), failed) {
-            replies.truncate(at + 1);
-        }
-        if self.is("rpc-batch-mixed") {
-            replies.truncate(3);
-        }
-        if self.is("batch-errors") {
-            replies.retain(|reply| reply.get("error").is_none());
-        }
-        if self.is("batch-late") {
-            // Each request of it takes its time, and other requests are served meanwhile.
-            let (out, pause) = (self.out.clone(), Duration::from_millis(250));
-            std::thread::spawn(move || {
-                replies.iter().for_each(|_| std::thread::sleep(pause));
-                if !replies.is_empty() {
-                    out.send(&Value::Array(replies));
-                }
-            });
-            return;
-        }
-        match replies.is_empty() {
-            true if self.is("rpc-batch-notifications") => self.out.send(&json!([])),
-            true => {}
-            false
-                if self.is("rpc-batch")
-                    || self.is("batch-alone") && list.len() == 1
-                    || !batches =>
-            {
-                replies.iter().for_each(|reply| self.out.send(reply))
-            }
-            false => self.out.send(&Value::Array(replies)),
-        }
-    }
-
     /// What a message is answered with, if it is.
-    fn message(&mut self, value: &Value) -> Option<Value> {
+    pub(crate) fn message(&mut self, value: &Value) -> Option<Value> {
         let method = value.get("method");
         let id = value.get("id");
         let valid =
@@ -301,6 +261,7 @@ impl Server {
             || self.is("rpc-id-call") && call && *id == json!("")
             || self.is("call-zero") && call && *id == json!(0)
             || self.is("unknown-text") && id.is_string() && method == "prompts/none"
+            || self.is("noted-request") && method.starts_with("notifications/")
             || self.is("cancel-kept")
                 && self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
         {
@@ -327,6 +288,9 @@ impl Server {
     /// The answer as it goes out.
     fn written(&self, id: &Value, method: &str, request: &Value, answer: Answer) -> Value {
         let id = match id {
+            Value::String(text) if self.is("error-digits") && answer.is_err() => {
+                text.parse::<i64>().map_or_else(|_| id.clone(), Value::from)
+            }
             Value::String(text) if self.is("rpc-id-echo") && text == "7" => json!(7),
             Value::String(text) if self.is("id-cut") => {
                 json!(text.chars().take(32).collect::<String>())
@@ -360,7 +324,9 @@ impl Server {
             }
             id => id.clone(),
         };
-        let bare = self.is("bare-prompt") && method == "prompts/get" && self.agreed.is_none();
+        let bare = self.is("bare-prompt") && method == "prompts/get"
+            || self.is("bare-call") && method == "tools/call";
+        let bare = bare && self.agreed.is_none();
         let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only || bare;
         let mut reply = match answer {
             Err((code, message)) => {
@@ -599,6 +565,14 @@ impl Server {
                 if self.is("listen-note") && self.streams.iter().any(|(stream, _)| stream == id) {
                     self.note("notifications/cancelled", json!({ "requestId": id }));
                 }
+                let past = self.used.contains(id) && !self.slows.contains(id);
+                if self.is("cancel-unknown-busy") && !self.used.contains(id)
+                    || self.is("cancel-past") && past
+                {
+                    let mut cancelled =
+                        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
+                    cancelled.push(Value::Null);
+                }
                 let kept = self.is("listen-text-kept") && id.is_string();
                 if !self.is("listen-cancel-fixture") && !kept {
                     self.streams.retain(|(stream, _)| stream != id);
@@ -651,7 +625,11 @@ impl Server {
         let meta = &params["_meta"];
         self.elicits |= meta[CAPABILITIES].get("elicitation").is_some();
         let bare = meta.get(VERSION).is_none() && method == "prompts/get" && self.agreed.is_none();
-        let remembered = self.is("bare-prompt") && bare;
+        let versionless = meta.get(VERSION).is_none() && self.agreed.is_none();
+        let listens = method == "subscriptions/listen" && meta.get(CAPABILITIES).is_some();
+        let remembered = self.is("bare-prompt") && bare
+            || self.is("listen-versionless") && versionless && listens
+            || self.is("bare-call") && versionless && self.called && method == "tools/call";
         let modern = meta.get(VERSION).is_some() || remembered;
         if (modern && !remembered || self.modern_only)
             && let Err(refused) = self.envelope(id, method, meta)
@@ -705,8 +683,15 @@ impl Server {
             return Err((-32022, "only 2026-07-28".to_owned()));
         }
         let Some(version) = meta.get(VERSION) else { return invalid("a version is needed") };
-        let Some(version) = version.as_str() else { return invalid("the version is a text") };
-        let lax = self.is("meta-types") && meta.get(CAPABILITIES) == Some(&Value::Null)
+        let typeless = self.is("types-call") && method == "tools/call"
+            || self.is("types-read") && method == "resources/read";
+        let version = match version.as_str() {
+            Some(version) => version,
+            None if typeless => MODERN,
+            None => return invalid("the version is a text"),
+        };
+        let lax = (self.is("meta-types") || typeless)
+            && meta.get(CAPABILITIES) == Some(&Value::Null)
             || self.is("meta-required") && meta.get(CAPABILITIES).is_none()
             || self.is("caps-call") && method == "tools/call" && meta.get(CAPABILITIES).is_none()
             || self.is("caps-get") && method == "prompts/get" && meta.get(CAPABILITIES).is_none();
@@ -728,9 +713,16 @@ impl Server {
         if self.is("frame-first") && self.used.is_empty() && method != "server/discover" {
             return Err((-32600, "ask server/discover first".to_owned()));
         }
-        let asks = self.is("meta-client-info") || self.is("client-call") && method == "tools/call";
-        if asks && meta.get("io.modelcontextprotocol/clientInfo").is_none() {
+        let asks = self.is("meta-client-info")
+            || self.is("client-call") && method == "tools/call"
+            || self.is("client-listen") && method == "subscriptions/listen";
+        let client = meta.get("io.modelcontextprotocol/clientInfo");
+        if asks && client.is_none() {
             return invalid("clientInfo is needed");
+        }
+        let whole = |client: &Value| client["name"].is_string() && client["version"].is_string();
+        if client.is_some_and(|client| !whole(client)) && !self.is("meta-client-type") {
+            return invalid("clientInfo has a name and a version");
         }
         if self.is("meta-foreign") && meta.get("baggage").is_some() {
             return invalid("what is baggage?");
@@ -742,6 +734,8 @@ impl Server {
         let lax =
             self.is("log-bad-level-modern") || self.is("level-call") && method == "tools/call";
         let lax = lax
+            || self.is("level-read") && method == "resources/read"
+            || self.is("level-get") && method == "prompts/get"
             || self.is("level-upper") && *level.unwrap_or(&Value::Null) == json!("DEBUG")
             || self.is("level-number") && level.is_some_and(Value::is_number);
         if level.is_some_and(|level| !LEVELS.iter().any(|known| level == *known)) && !lax {
@@ -817,7 +811,10 @@ impl Server {
             ("initialize", true) if self.is("init-gone") => Ok(
                 json!({ "protocolVersion": MODERN, "capabilities": {}, "serverInfo": { "name": "broken", "version": "1" } }),
             ),
-            ("ping", false) if self.is("ping") => Ok(json!({ "pong": true })),
+            ("ping", false) if self.is("ping") && request.params["_meta"].is_object() => {
+                Err((-32603, "a ping has no params".to_owned()))
+            }
+            ("ping", false) if self.is("more-members") => Ok(json!({ "pong": true })),
             ("ping", false) if self.is("ping-always") && self.refused => {
                 Err((-32603, "something went wrong before".to_owned()))
             }
@@ -854,8 +851,8 @@ impl Server {
             {
                 Err((-32602, "a uri is needed".to_owned()))
             }
-            ("resources/subscribe", false) if self.is("subscribe-told") => {
-                Ok(json!({ "subscribed": true }))
+            ("resources/subscribe" | "resources/unsubscribe", false) if self.is("more-members") => {
+                Ok(json!({ "resultType": "complete", "com.example/subscribed": true }))
             }
             ("resources/subscribe" | "resources/unsubscribe", false) => Ok(json!({})),
             ("prompts/list", true) if self.is("undeclared-get") => {
@@ -897,7 +894,8 @@ impl Server {
             }
             Some(level) => {
                 self.level = level;
-                Ok(json!({}))
+                let more = self.is("more-members");
+                Ok(if more { json!({ "level": asked }) } else { json!({}) })
             }
             None if self.is("log-bad-level") => Ok(json!({})),
             None if self.is("level-number") && params["level"].is_number() => Ok(json!({})),
@@ -1045,7 +1043,10 @@ impl Server {
                 None if self.is("arguments-typeless") && !args["text"].is_null() => text("nothing"),
                 None => failed("text is needed"),
             },
-            "slow" => self.later(request, token, 5, 100, "done"),
+            "slow" => {
+                self.slows.push(request.id.clone());
+                self.later(request, token, 5, 100, "done")
+            }
             "test_trigger_tool_change" => {
                 self.changed("tools", request.modern);
                 text("changed")
@@ -1059,14 +1060,20 @@ impl Server {
                 let wanted = LEVELS.iter().position(|level| params["_meta"][LOG_LEVEL] == *level);
                 let now = wanted.is_some_and(|level| level <= 1 || self.is("log-below"));
                 self.logged |= now;
+                self.said = true;
                 let remembered = self.logged && self.is("log-remembers");
-                let asked = now || remembered || self.is("log-unasked");
+                let beside = self.is("log-beside") && LOGGING.load(Ordering::Relaxed) > 0;
+                let asked = now || remembered || beside || self.is("log-unasked");
                 let loud = self.level <= 1
                     || self.is("log-threshold")
                     || self.is("log-off-by-one") && self.level <= 2;
                 if (if request.modern { asked } else { loud }) && !self.is("log-order") {
                     let level = if self.is("log-message") { "loud" } else { "info" };
-                    self.note("notifications/message", json!({ "level": level, "data": "a line" }));
+                    let mut params = json!({ "level": level, "data": "a line" });
+                    if let (true, Some((id, _))) = (self.is("tagged-open"), self.streams.first()) {
+                        params["_meta"] = json!({ SUBSCRIPTION: id });
+                    }
+                    self.note("notifications/message", params);
                 }
                 text("logged")
             }
@@ -1239,6 +1246,7 @@ impl Server {
             token,
             modern: request.modern,
             logs: request.params["_meta"].get(LOG_LEVEL).is_some(),
+            stream: self.streams.first().map(|(id, _)| id.clone()),
             cancelled: self.cancelled.clone(),
             before: self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).len(),
         };
@@ -1299,7 +1307,7 @@ pub(crate) fn shows_forms(caps: &Value) -> bool {
         .is_some_and(|modes| modes.get("form").is_some() || modes.get("url").is_none())
 }
 
-fn refusal(id: Option<&Value>, code: i64, message: &str) -> Value {
+pub(crate) fn refusal(id: Option<&Value>, code: i64, message: &str) -> Value {
     let mut reply = json!({ "jsonrpc": "2.0", "error": { "code": code, "message": message } });
     if let Some(id) = id {
         reply["id"] = id.clone();

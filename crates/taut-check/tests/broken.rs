@@ -133,7 +133,6 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("arguments-null", "tools-arguments-type", Revision::V2025_11_25),
     ("modern-refused", "init-modern", Revision::V2025_11_25),
     ("info-title", "init-result", Revision::V2025_11_25),
-    ("subscribe-told", "resources-subscribe", Revision::V2025_11_25),
     ("description-number", "tools-shape", Revision::MODERN),
     ("hint-text", "tools-shape", Revision::V2025_11_25),
     ("icons-object", "tools-shape", Revision::V2025_11_25),
@@ -257,6 +256,34 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("unsubscribe-bare", "rpc-params", Revision::V2025_06_18),
     ("arguments-text", "tools-arguments-type", Revision::V2025_11_25),
     ("stays-subscribed", "frame-exit", Revision::V2025_03_26),
+    ("second-turned", "tools-order", Revision::MODERN),
+    ("second-rotated", "tools-order", Revision::MODERN),
+    ("second-logged", "tools-same", Revision::MODERN),
+    ("second-extra", "tools-same", Revision::MODERN),
+    ("batch-no-calls", "rpc-batch-mixed", Revision::V2025_03_26),
+    ("batch-other-calls", "rpc-batch-mixed", Revision::V2025_03_26),
+    ("batch-list-apart", "rpc-batch-mixed", Revision::V2025_03_26),
+    ("batch-note-first", "rpc-batch-mixed", Revision::V2025_03_26),
+    ("batch-empty-id", "rpc-batch-cancel", Revision::V2025_03_26),
+    ("cancel-unknown-busy", "cancel-unknown-busy", Revision::V2025_06_18),
+    ("cancel-past", "cancel-unknown-busy", Revision::V2025_06_18),
+    ("cancel-past", "cancel-unknown-busy", Revision::MODERN),
+    ("noted-request", "rpc-unknown-method", Revision::V2025_11_25),
+    ("error-digits", "rpc-error-id", Revision::V2025_11_25),
+    ("missing-empty", "resources-missing", Revision::V2025_11_25),
+    ("missing-empty", "resources-missing-modern", Revision::MODERN),
+    ("missing-code", "resources-missing", Revision::V2025_11_25),
+    ("missing-code", "resources-missing-modern", Revision::MODERN),
+    ("types-call", "meta-types", Revision::MODERN),
+    ("types-read", "meta-types", Revision::MODERN),
+    ("tagged-open", "progress-untagged", Revision::MODERN),
+    ("progress-tagged", "progress-untagged", Revision::MODERN),
+    ("listen-versionless", "meta-version-required", Revision::MODERN),
+    ("bare-call", "frame-stateless", Revision::MODERN),
+    ("level-read", "log-bad-level-modern", Revision::MODERN),
+    ("level-get", "log-bad-level-modern", Revision::MODERN),
+    ("client-listen", "meta-client-info", Revision::MODERN),
+    ("meta-client-type", "meta-client-type", Revision::MODERN),
 ];
 
 /// The same for clients.
@@ -386,7 +413,8 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
 
 /// Servers that are different and right. Among them is one that writes numbers such as 3.0 where an integer belongs, one
 /// that takes 250 ms for each request of a batch and serves others meanwhile, one in which nothing changes, so it ends a
-/// subscription at once, one that takes 300 ms to acknowledge a subscription, and one that refuses more than 40 calls.
+/// subscription at once, one that takes 300 ms to acknowledge a subscription, one that refuses more than 40 calls, and one whose empty results
+/// have members of its own.
 const RIGHT: &[&str] = &[
     "tasks-kept",
     "experimental",
@@ -400,6 +428,7 @@ const RIGHT: &[&str] = &[
     "nothing-changes",
     "listen-late",
     "limits",
+    "more-members",
 ];
 
 /// Whether roles are tried with all checks, which takes a minute more: `WHOLE=1 cargo test -p taut-check --test broken`.

@@ -9,16 +9,42 @@ use crate::cx::Cx;
 use crate::process::Entry;
 use crate::seen::{Seen, Step, is_response};
 
-/// Batches that are less plain than the first one.
-fn batches(cx: &Cx<'_>) -> Vec<Value> {
+/// Batches that are less plain than the first one, each with the id of its last request.
+fn batches(cx: &Cx<'_>) -> Vec<(Value, Value)> {
     let note = json!({ "jsonrpc": "2.0", "method": "notifications/no_such" });
     let mut many: Vec<Value> = (11..17).map(|n| cx.harmless_as(&cx.id(n))).collect();
     many.push(cx.harmless_as(&json!(cx.id(11).to_string())));
-    vec![
-        json!([cx.harmless_as(&cx.id(10)), note]),
-        Value::Array(many),
-        json!([cx.harmless_as(&cx.id(20)), 1]),
-    ]
+    let all = vec![
+        (json!([cx.harmless_as(&cx.id(10)), note]), cx.id(10)),
+        (Value::Array(many), cx.id(16)),
+        (json!([cx.harmless_as(&cx.id(20)), 1]), cx.id(20)),
+        (json!([note, cx.harmless_as(&cx.id(21))]), cx.id(21)),
+    ];
+    let kinds: Vec<Value> = kinds(cx)
+        .iter()
+        .map(|(id, method, params)| cx.request_as(id, method, params.clone()))
+        .collect();
+    let last = kinds.last().map(|request| request["id"].clone());
+    all.into_iter().chain(last.map(|last| (Value::Array(kinds), last))).collect()
+}
+
+/// A request of each kind that the server has.
+fn kinds(cx: &Cx<'_>) -> Vec<(Value, &'static str, Value)> {
+    let all = (30..).zip(super::samples(cx));
+    all.map(|(n, (method, params))| (cx.id(n), method, params)).collect()
+}
+
+/// A batch with a call that is cancelled, and the ids of the others.
+fn cancelled(cx: &Cx<'_>) -> Result<(Value, [Value; 3]), String> {
+    let call = cx.survey.short_slow_call()?;
+    let others = [json!(""), json!(0), cx.id(1)];
+    let slow = cx.request_as(
+        &cx.id(0),
+        "tools/call",
+        json!({ "name": call.tool, "arguments": call.args }),
+    );
+    let batch = [slow].into_iter().chain(others.iter().map(|id| cx.harmless_as(id)));
+    Ok((batch.collect(), others))
 }
 
 /// The arrays that came as answers. A server may also put what it sends by itself into one (RPC-23).
@@ -60,25 +86,56 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("rpc-batch-mixed", &["RPC-25"], Revisions::ONLY_0326,
             "Each request of a batch is answered in its array, whatever stands beside it.")
-            .sent("an array of a request and a notification; one of seven requests, two of them with the ids n and \"n\"; one of a request and the number 1")
+            .sent("an array of a request and a notification, and the other way round; one of seven requests, two of them with the ids n and \"n\"; one of a request and the number 1; one of each list, an allowed call, and the first resource, prompt and completion")
             .hosts("A client of that revision that sends a batch waits for an answer to each of its requests.")
             .after(&["rpc-batch"])
             .probe(
                 |cx| {
                     // One that serves a batch beside other requests may take as long for it as for all its requests.
-                    let all = batches(cx).into_iter().zip([10, 16, 20]);
-                    Ok(all.flat_map(|(batch, last)| [Step::Send(batch), Step::Await(cx.id(last))]).chain([Step::Barrier, Step::Listen(QUIET)]).collect())
+                    let all = batches(cx).into_iter();
+                    Ok(all.flat_map(|(batch, last)| [Step::Send(batch), Step::Await(last)]).chain([Step::Barrier, Step::Listen(QUIET)]).collect())
                 },
                 |cx, seen| {
                     let arrays = arrays(seen);
                     let answered = |array: &Vec<Value>, id: &Value| array.iter().any(|one| is_response(one) && one.get("id") == Some(id));
-                    verdict(alive(seen).and_then(|()| batches(cx).iter().try_for_each(|batch| {
+                    let together = batches(cx).into_iter().try_for_each(|(batch, _)| {
                         let ids: Vec<&Value> = batch.as_array().into_iter().flatten().filter_map(|one| one.get("id")).collect();
                         match arrays.iter().any(|array| ids.iter().all(|id| answered(array, id))) {
                             true => Ok(()),
-                            false => Err(fail(seen, format!("no array answers all requests of {}", super::short(batch)))),
+                            false => Err(fail(seen, format!("no array answers all requests of {}", super::short(&batch)))),
                         }
-                    })))
+                    });
+                    // Alone it was served: it is no batch that such a code speaks of then.
+                    let refused = kinds(cx).into_iter().find(|(id, ..)| seen.code(id).is_some_and(|code| [-32600, -32601].contains(&code)));
+                    verdict(alive(seen).and(together).and_then(|()| match refused {
+                        Some((id, method, _)) => Err(fail(seen, format!("{method}, request {id}, is refused in a batch"))),
+                        None => Ok(()),
+                    }))
+                },
+            ),
+        Check::must("rpc-batch-cancel", &["RPC-25", "RPC-29"], Revisions::ONLY_0326,
+            "All requests of a batch are answered in its array, whatever their ids; one that is cancelled takes nothing from the others.")
+            .sent("an array of an allowed call that takes at least 300 ms and of requests with the ids \"\", 0 and another; then the cancellation of the call")
+            .hosts("A user stops one call, and the host waits for the others until their timeout.")
+            .after(&["rpc-batch", "rpc-batch-mixed", "rpc-id-forms"])
+            .once()
+            .fresh(
+                |cx| {
+                    let (batch, [_, _, last]) = cancelled(cx)?;
+                    let cancel = cx.note("notifications/cancelled", json!({ "requestId": cx.id(0) }));
+                    Ok(vec![Step::Open(json!({})), Step::Send(batch), Step::Listen(60), cancel, Step::Await(last), Step::Barrier])
+                },
+                |cx, seen| {
+                    let (_, others) = match cancelled(cx) {
+                        Ok(found) => found,
+                        Err(why) => return Verdict::skip(why),
+                    };
+                    let answered = |array: &Vec<Value>, id: &Value| array.iter().any(|one| is_response(one) && one.get("id") == Some(id));
+                    let whole = arrays(seen).into_iter().any(|array| others.iter().all(|id| answered(array, id)));
+                    verdict(alive(seen).and_then(|()| match whole {
+                        true => Ok(()),
+                        false => Err(fail(seen, "no array answers the requests that were not cancelled")),
+                    }))
                 },
             ),
         Check::must("rpc-batch-notifications", &["RPC-25"], Revisions::ONLY_0326,

@@ -77,6 +77,24 @@ pub(super) fn checks() -> Vec<Check> {
                 },
                 |cx, seen| verdict(super::result(seen, &cx.id(0)).map(|_| ())),
             ),
+        Check::should("cancel-unknown-busy", &["CAN-04", "CAN-03", "CAN-10"], Revisions::ALL,
+            "The cancellation of what is unknown or finished stops no call.")
+            .sent("a request; an allowed call that takes at least 300 ms, and during it the cancellations of the request that was answered and of ids that were never used")
+            .hosts("opencode cancels after every call that worked, and would end the calls that still run.")
+            .after(&["cancel-unknown", "cancel-malformed-busy"])
+            .probe(
+                |cx| {
+                    let call = cx.survey.slow_call()?;
+                    let cancel = |id: Value| cx.note("notifications/cancelled", json!({ "requestId": id }));
+                    Ok(vec![
+                        Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0)),
+                        cx.request(1, "tools/call", json!({ "name": call.tool, "arguments": call.args })),
+                        Step::Listen(40), cancel(cx.id(0)), cancel(json!("taut-check-unknown")), cancel(cx.id(90)),
+                        Step::Await(cx.id(1)),
+                    ])
+                },
+                |cx, seen| verdict(super::result(seen, &cx.id(1)).map(|_| ())),
+            ),
         Check::should("cancel-after", &["CAN-03"], Revisions::ALL,
             "Calls that were cancelled take nothing from those that follow.")
             .sent("an allowed call that takes at least 300 ms six times at once, their cancellations, then an allowed call")
@@ -266,7 +284,7 @@ fn cut_short(cx: &Cx<'_>, seen: &Seen<'_>) -> bool {
 }
 
 /// A log without its numbers, which may be those of its call.
-fn words(log: &Value) -> String {
+pub(super) fn words(log: &Value) -> String {
     let text = format!("{} {}", log["params"]["level"], log["params"]["data"]);
     text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

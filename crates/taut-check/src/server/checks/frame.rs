@@ -242,7 +242,7 @@ pub(super) fn checks() -> Vec<Check> {
             }),
         Check::must("frame-stateless", &["STD-25", "MET-02"], Revisions::MODERN,
             "Nothing of an earlier request is used for a later one.")
-            .sent("requests with full `_meta`, then one of each kind that the server has without any")
+            .sent("requests of each kind that the server has with full `_meta`, each followed by one without any")
             .hosts("Two clients behind one gateway would get each other's capabilities and identity.")
             .fresh(
                 |cx| {
@@ -253,7 +253,9 @@ pub(super) fn checks() -> Vec<Check> {
                     // Some servers choose a revision with the first request of a client that is not `server/discover`.
                     steps.extend(list.into_iter().flat_map(|list| [list, Step::Await(cx.id(1))]));
                     for (n, (method, params)) in (3..).zip(super::samples(cx)) {
-                        steps.extend([bare(n, method, params), Step::Await(cx.id(n))]);
+                        // The same with `_meta` before: it is not remembered for others of its kind.
+                        let full = [cx.request(n + 50, method, params.clone()), Step::Await(cx.id(n + 50))];
+                        steps.extend(full.into_iter().chain([bare(n, method, params), Step::Await(cx.id(n))]));
                     }
                     Ok(steps)
                 },

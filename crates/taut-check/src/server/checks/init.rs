@@ -353,7 +353,7 @@ fn declared() -> Vec<Check> {
                 Verdict::from_faults(faults)
             }),
         Check::must("ping", &["PNG-01"], Revisions::LEGACY,
-            "`ping` is answered at once with an empty result.")
+            "`ping` is answered at once with a result, which may be empty.")
             .sent("`ping` without params, with {}, and with `_meta`")
             .hosts("Gemini CLI pings before it lists; hosts that ping to see whether a server lives restart it otherwise.")
             .probe(
@@ -361,7 +361,7 @@ fn declared() -> Vec<Check> {
                     let empty = json!({ "jsonrpc": "2.0", "id": cx.id(1), "method": "ping", "params": {} });
                     Ok(vec![cx.request(0, "ping", Value::Null), Step::Send(empty), cx.request(2, "ping", json!({ "_meta": { "x": 1 } }))])
                 },
-                |cx, seen| verdict((0..3).try_for_each(|n| super::empty(seen, &cx.id(n)))),
+                |cx, seen| verdict((0..3).try_for_each(|n| super::result(seen, &cx.id(n)).map(|_| ()))),
             ),
         Check::must("ping-always", &["PNG-01"], Revisions::LEGACY,
             "`ping` is answered with a result at any time of a session, also after a request that was refused.")

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{alive, fail, refused, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
-use crate::cx::{Cx, SUBSCRIPTION};
+use crate::cx::{Cx, LOG_LEVEL, SUBSCRIPTION};
 use crate::process::{Entry, What};
 use crate::seen::{Seen, Step, is_meant, is_notification, is_response, messages};
 
@@ -51,6 +51,19 @@ fn calls(cx: &Cx<'_>) -> Vec<Step> {
         cx.survey.calls.iter().filter(|call| call.worked() && call.took_ms < crate::cx::SLOW);
     let calls = (50..).zip(quick.take(10)).flat_map(|(n, call)| {
         let params = json!({ "name": call.tool, "arguments": call.args });
+        [cx.request(n, "tools/call", params), Step::Await(cx.id(n))]
+    });
+    calls.collect()
+}
+
+/// The allowed calls with logs and progress, while a subscription is open: `progress-untagged` looks at what comes.
+fn told(cx: &Cx<'_>) -> Vec<Step> {
+    let slow = cx.survey.short_slow_call().ok();
+    let quick =
+        cx.survey.calls.iter().filter(|call| call.worked() && call.took_ms < crate::cx::SLOW);
+    let calls = (50..).zip(quick.take(20).chain(slow)).flat_map(|(n, call)| {
+        let meta = json!({ LOG_LEVEL: "debug", "progressToken": format!("taut-check-listen-{n}") });
+        let params = json!({ "name": call.tool, "arguments": call.args, "_meta": meta });
         [cx.request(n, "tools/call", params), Step::Await(cx.id(n))]
     });
     calls.collect()
@@ -270,13 +283,14 @@ pub(super) fn checks() -> Vec<Check> {
                     .and_then(|_| super::result(seen, &cx.id(2))).map(|_| ())),
             ),
         Check::must("listen-others", &["RPC-06", "SUB-14", "STD-26"], Revisions::MODERN, "All other requests are answered while a subscription is open.")
-            .sent("`subscriptions/listen`, then each list, an allowed call, and the first resource, prompt and completion")
+            .sent("`subscriptions/listen`, then each list, an allowed call, and the first resource, prompt and completion; the allowed calls with a logLevel and a progressToken")
             .hosts("Every host that listens to changes can do nothing else any more.")
             .after(&["listen-ack"])
             .probe(
                 |cx| {
                     let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK)];
                     steps.extend((10..).zip(super::samples(cx)).flat_map(|(n, (method, params))| [cx.request(n, method, params), Step::Await(cx.id(n))]));
+                    steps.extend(told(cx));
                     steps.push(cancel(cx, &cx.id(0)));
                     Ok(steps)
                 },

@@ -4,9 +4,11 @@ mod advice;
 mod apart;
 mod asking;
 mod batch;
+mod beside;
 mod calls;
 mod cancel;
 mod dialect;
+mod envelope;
 mod fixture;
 mod frame;
 mod gone;
@@ -49,6 +51,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(init::checks());
     all.extend(cancel::checks());
     all.extend(serve::checks());
+    all.extend(beside::checks());
     all.extend(tools::checks());
     all.extend(resources::checks());
     all.extend(prompts::checks());
@@ -59,6 +62,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(calls::checks());
     all.extend(fixture::checks());
     all.extend(rounds::checks());
+    all.extend(envelope::checks());
     all.extend(modern::checks());
     all.extend(gone::checks());
     all.extend(meta::checks());
@@ -189,16 +193,6 @@ fn silent(seen: &Seen<'_>) -> Result<(), Verdict> {
         return Err(fail(seen, format!("it was answered: {}", short(stray))));
     }
     alive(seen)
-}
-
-/// Passes if a result is empty. What 2026-07-28 puts into every result does no harm (RSL-05).
-fn empty(seen: &Seen<'_>, id: &Value) -> Result<(), Verdict> {
-    let result = result(seen, id)?;
-    let harmless = |name: &String| name == "_meta" || name == "resultType";
-    match result.as_object().is_some_and(|members| members.keys().all(harmless)) {
-        true => Ok(()),
-        false => Err(fail(seen, format!("the result is {}", short(result)))),
-    }
 }
 
 /// From the early exits above to a verdict.

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::lists::{TRIED, has_list, is_contents, is_template, items, misfit, named};
 use super::{alive, fail, needs, refused, result, short, verdict};
-use crate::check::{Check, Revisions, Verdict};
+use crate::check::{Check, Revisions, Sends, Verdict};
 use crate::cx::Cx;
-use crate::seen::{Step, is_response};
+use crate::seen::{Seen, Step, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -104,26 +104,20 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::should("resources-missing", &["RES-05", "ERR-02"], Revisions::LEGACY,
-            "A resource that does not exist is refused with -32002.")
-            .sent("`resources/read` for `taut-check://no-such-resource`")
+            "A resource that does not exist is refused with -32002, and has no empty contents.")
+            .sent("`resources/read` for `taut-check://no-such-resource`, and for a listed uri with another last segment")
             .hosts("A host cannot tell a missing resource from a broken server.")
             .probe(
-                |cx| {
-                    needs(cx, "resources")?;
-                    Ok(vec![cx.request(0, "resources/read", json!({ "uri": "taut-check://no-such-resource" }))])
-                },
-                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32002])),
+                missing_steps,
+                |cx, seen| verdict(missing(cx, seen, -32002)),
             ),
         Check::must("resources-missing-modern", &["RES-06", "ERR-03"], Revisions::MODERN,
             "A resource that does not exist is refused with -32602, not with -32002 and not with empty contents.")
-            .sent("`resources/read` for `taut-check://no-such-resource`")
+            .sent("`resources/read` for `taut-check://no-such-resource`, and for a listed uri with another last segment")
             .hosts("-32002 has no meaning any more; empty contents look like an empty file.")
             .probe(
-                |cx| {
-                    needs(cx, "resources")?;
-                    Ok(vec![cx.request(0, "resources/read", json!({ "uri": "taut-check://no-such-resource" }))])
-                },
-                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+                missing_steps,
+                |cx, seen| verdict(missing(cx, seen, -32602)),
             ),
         Check::must("resources-traversal", &["RES-11", "SEC-07"], Revisions::ALL,
             "A uri that leads out of what is offered is refused.")
@@ -140,7 +134,7 @@ pub(super) fn checks() -> Vec<Check> {
                 },
             ),
         Check::must("resources-subscribe", &["LIF-17", "RES-07", "RES-08"], Revisions::LEGACY,
-            "A server that declares `resources.subscribe` answers subscribe and unsubscribe with an empty result.")
+            "A server that declares `resources.subscribe` answers subscribe and unsubscribe with a result.")
             .sent("`resources/subscribe` and `resources/unsubscribe` for the first listed resource")
             .hosts("A host that trusts the flag waits for updates that never come.")
             .probe(
@@ -151,9 +145,62 @@ pub(super) fn checks() -> Vec<Check> {
                     Ok(vec![cx.request(0, "resources/subscribe", json!({ "uri": uri })), Step::Await(cx.id(0)),
                         cx.request(1, "resources/unsubscribe", json!({ "uri": uri }))])
                 },
-                |cx, seen| verdict((0..2).try_for_each(|n| super::empty(seen, &cx.id(n)))),
+                |cx, seen| verdict((0..2).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
             ),
     ]
+}
+
+/// A listed uri with another last segment, which is not listed. Not one of the web: its answer is not the server's own.
+fn unlisted(cx: &Cx<'_>) -> Option<String> {
+    let listed: Vec<&str> =
+        cx.survey.resources.items.iter().filter_map(|item| item["uri"].as_str()).collect();
+    listed.iter().take(TRIED).find_map(|uri| {
+        let path = uri.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+        let (before, _) = path.split_at(path.rfind(['/', ':'])? + 1);
+        let other = format!("{before}taut-check-no-such-resource");
+        let web = ["http:", "https:"]
+            .iter()
+            .any(|scheme| before.to_ascii_lowercase().starts_with(scheme));
+        (!web && !listed.contains(&other.as_str())).then_some(other)
+    })
+}
+
+/// Whether a template may serve a uri: it has the same scheme, or any. A list that could not be read may have one.
+fn templated(cx: &Cx<'_>, uri: &str) -> bool {
+    let templates = &cx.survey.templates;
+    let scheme = |text: &str| text.split(':').next().unwrap_or_default().to_ascii_lowercase();
+    let fits = |template: &str| template.starts_with('{') || scheme(template) == scheme(uri);
+    let unread = templates.lost
+        || templates.error.as_ref().is_some_and(|error| error["error"]["code"] != -32601);
+    unread || templates.items.iter().any(|item| item["uriTemplate"].as_str().is_none_or(fits))
+}
+
+fn missing_steps(cx: &Cx<'_>) -> Sends {
+    needs(cx, "resources")?;
+    let uris = [Some("taut-check://no-such-resource".to_owned()), unlisted(cx)];
+    Ok(uris
+        .into_iter()
+        .flatten()
+        .zip(0..)
+        .map(|(uri, n)| cx.request(n, "resources/read", json!({ "uri": uri })))
+        .collect())
+}
+
+/// Passes if what does not exist was refused with this code. What a template may serve need not be refused, and is not
+/// empty.
+fn missing(cx: &Cx<'_>, seen: &Seen<'_>, code: i64) -> Result<(), Verdict> {
+    refused(seen, &cx.id(0), &[code])?;
+    let Some(uri) = unlisted(cx) else { return Ok(()) };
+    match seen.reply(&cx.id(1)) {
+        None => Err(super::unanswered(seen, &cx.id(1))),
+        Some(reply) if reply["result"]["contents"].as_array().is_some_and(Vec::is_empty) => {
+            Err(fail(seen, format!("{uri} is not listed, and has empty contents")))
+        }
+        Some(reply) if reply["error"].is_object() && !templated(cx, &uri) => {
+            refused(seen, &cx.id(1), &[code])
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// Addresses that lead to a file which no server offers, if it does not look at them.

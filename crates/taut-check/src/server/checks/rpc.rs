@@ -23,11 +23,14 @@ pub(super) const QUIET: u64 = 80;
 /// Methods that are almost `tools/list` or `ping`.
 const ALIKE: [&str; 5] = ["Tools/List", "PING", "tools/list ", "tools/listing", "/tools/list"];
 
+/// A request whose method has the name of a notification that no revision has.
+const NOTE: &str = "notifications/taut-check";
+
 /// Methods that no revision has, each with an id.
 fn unknown(cx: &Cx<'_>) -> Vec<(Value, &'static str)> {
     let methods = ["taut-check/none", "rpc.discover", "tools/", "resources/none"];
     let numbered = (0..).zip(methods).map(|(n, method)| (cx.id(n), method));
-    numbered.chain([(json!("taut-check-unknown"), "prompts/none")]).collect()
+    numbered.chain([(json!("taut-check-unknown"), "prompts/none"), (cx.id(5), NOTE)]).collect()
 }
 
 /// JSON that is no message.
@@ -141,41 +144,6 @@ fn messages() -> Vec<Check> {
                 },
                 |_, seen| verdict([json!("7"), json!(7)].iter().try_for_each(|id| result(seen, id).map(|_| ()))),
             ),
-        Check::must("rpc-error-id", &["RPC-06"], Revisions::ALL,
-            "An error repeats the id of its request, too.")
-            .sent("requests for a method, and for a tool, that do not exist, with integers and strings as ids")
-            .hosts("A client cannot tell which request failed, and waits for its timeout.")
-            .probe(
-                |cx| {
-                    let ask = |id: &Value, method: &str, params: Value| Step::Send(cx.request_as(id, method, params));
-                    let [number, text, small, tool] = failing(cx);
-                    let none = json!({ "name": "taut-check-no-such-tool", "arguments": {} });
-                    let mut steps = vec![ask(&number, "taut-check/none", Value::Null), ask(&text, "taut-check/none", Value::Null), ask(&small, "taut-check/none", Value::Null)];
-                    steps.extend(cx.survey.declares("tools").then(|| ask(&tool, "tools/call", none)));
-                    Ok(steps)
-                },
-                |cx, seen| {
-                    let lost = failing(cx).into_iter().find(|id| seen.own.contains(id) && seen.reply(id).is_none());
-                    match (lost, super::idless(seen)) {
-                        (Some(id), Some(error)) => fail(seen, format!("the error for request {id} has no id: {}", short(error))),
-                        // What else may be wrong with it is judged by other checks.
-                        _ => Verdict::Pass,
-                    }
-                },
-            ),
-        Check::must("rpc-error-zero", &["RPC-06", "RPC-29"], Revisions::LEGACY,
-            "An error repeats the id 0 and the empty string, too.")
-            .sent("requests for a method that does not exist, with the ids 0 and \"\"")
-            .hosts("0 is the first id of the TypeScript and Python SDKs; a server that takes it for none loses the error.")
-            .after(&["rpc-error-id", "rpc-id-forms"])
-            .once()
-            .fresh(
-                |cx| {
-                    let ask = |id: Value| Step::Send(cx.request_as(&id, "taut-check/none", Value::Null));
-                    Ok(vec![Step::Open(json!({})), ask(json!(0)), ask(json!("")), Step::Barrier, Step::Listen(QUIET)])
-                },
-                |_, seen| verdict([json!(0), json!("")].iter().try_for_each(|id| super::refused_somehow(seen, id))),
-            ),
         Check::must("rpc-id-methods", &["RPC-06", "RPC-29"], Revisions::ALL,
             "Every kind of request is answered with its own id, also a string or a negative one.")
             .sent("each list, an allowed call, and the first resource, prompt and completion, each with a string and with a negative integer as its id")
@@ -286,13 +254,6 @@ fn unusable(seen: &Seen<'_>) -> Result<(), Verdict> {
     alive(seen)
 }
 
-/// Ids of requests that fail.
-fn failing(cx: &Cx<'_>) -> [Value; 4] {
-    // 0 is used by other probes, and no id is used twice in a session of an older revision.
-    let small = if cx.modern() { json!(0) } else { json!(-2) };
-    [cx.id(0), json!("taut-check-error"), small, json!("taut-check-tool")]
-}
-
 /// Requests of several kinds, with ids of several kinds.
 fn methods(cx: &Cx<'_>) -> Vec<(Value, &'static str, Value)> {
     let mut all = Vec::new();
@@ -387,11 +348,15 @@ fn requests() -> Vec<Check> {
             ),
         Check::must("rpc-unknown-method", &["RPC-17", "ERR-01"], Revisions::ALL,
             "An unknown method is refused with -32601.")
-            .sent("requests for `taut-check/none`, `rpc.discover`, `tools/`, `resources/none` and `prompts/none`, the last one with a string as its id")
+            .sent("requests for `taut-check/none`, `rpc.discover`, `tools/`, `resources/none`, `notifications/taut-check` and `prompts/none`, the last one with a string as its id")
             .hosts("Hosts probe with methods that a server may not know; any other answer, or none, costs them seconds or the server.")
             .probe(
                 |cx| Ok(unknown(cx).into_iter().map(|(id, method)| Step::Send(cx.request_as(&id, method, Value::Null))).collect()),
-                |cx, seen| verdict(unknown(cx).iter().try_for_each(|(id, _)| refused(seen, id, &[-32601]))),
+                |cx, seen| verdict(unknown(cx).iter().try_for_each(|(id, method)| match *method {
+                    // A notification with an id is no valid request, either.
+                    NOTE => refused(seen, id, &[-32601, -32600]),
+                    _ => refused(seen, id, &[-32601]),
+                })),
             ),
         Check::must("rpc-method-case", &["RPC-32"], Revisions::ALL,
             "Method names are compared exactly.")

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{fail, needs, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
-use crate::cx::{LOG_LEVEL, SUBSCRIPTION};
+use crate::cx::{Cx, LOG_LEVEL, SUBSCRIPTION};
 use crate::seen::{Step, is_response};
 
 pub(super) const LEVELS: [&str; 8] =
@@ -18,6 +18,15 @@ fn rank(level: &Value) -> Option<usize> {
 /// What is no level.
 fn no_levels() -> [Value; 4] {
     [json!("loud"), json!("DEBUG"), json!(5), json!("warn")]
+}
+
+/// How many ids the requests with each of them have.
+const LEVELLED: usize = 20;
+
+/// Requests that are sent with a bad level.
+fn levelled(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
+    let all = super::samples(cx).into_iter().take(LEVELLED - 1);
+    [("server/discover", json!({}))].into_iter().chain(all).collect()
 }
 
 /// The levels that are set, one after the other.
@@ -137,7 +146,7 @@ fn logging() -> Vec<Check> {
                 Verdict::from_faults(odd.map(|(value, frame)| (format!("the log is {}", short(&value["params"])), frame.text())).collect())
             }),
         Check::must("log-level", &["LOG-02", "LOG-06", "LIF-17"], Revisions::LEGACY,
-            "`logging/setLevel` takes each of the eight levels and gives an empty result.")
+            "`logging/setLevel` takes each of the eight levels and gives a result, which may be empty.")
             .sent("`logging/setLevel` with each level, `emergency` last")
             .hosts("VS Code sets the level right after it connects.")
             .after(&["rpc-method-case"])
@@ -148,7 +157,7 @@ fn logging() -> Vec<Check> {
                         cx.request(i64::try_from(n).unwrap_or(0), "logging/setLevel", json!({ "level": level }))
                     }).collect())
                 },
-                |cx, seen| verdict((0..8).try_for_each(|n| super::empty(seen, &cx.id(n)))),
+                |cx, seen| verdict((0..8).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
             ),
         Check::should("log-bad-level", &["LOG-03"], Revisions::LEGACY,
             "An unknown level is refused with -32602.")
@@ -275,20 +284,26 @@ fn logging() -> Vec<Check> {
             ),
         Check::should("log-bad-level-modern", &["LOG-11"], Revisions::MODERN,
             "A request with an unknown logLevel is refused with -32602.")
-            .sent("`tools/list`, or `server/discover`, and an allowed call with the logLevel `loud`, with `DEBUG` and with the number 5")
+            .sent("`server/discover`, each declared list, an allowed call, and the first resource, prompt and completion, each with the logLevel `loud`, with `DEBUG` and with the number 5")
             .hosts("The user believes that logs were asked for.")
             .probe(
                 |cx| {
-                    let method = if cx.survey.declares("tools") { "tools/list" } else { "server/discover" };
-                    let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
-                    Ok((0..).step_by(2).zip(no_levels()).flat_map(|(n, level)| {
+                    Ok((0..).step_by(LEVELLED).zip(no_levels()).flat_map(|(first, level)| {
                         let meta = json!({ LOG_LEVEL: level });
-                        let list = cx.request(n, method, json!({ "_meta": meta }));
-                        let call = call.map(|call| cx.request(n + 1, "tools/call", json!({ "name": call.tool, "arguments": call.args, "_meta": meta })));
-                        [Some(list), call].into_iter().flatten()
+                        (first..).zip(levelled(cx)).map(move |(n, (method, mut params))| {
+                            params["_meta"] = meta.clone();
+                            cx.request(n, method, params)
+                        })
                     }).collect())
                 },
-                |cx, seen| verdict((0..6).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..).step_by(LEVELLED).zip(no_levels()).try_for_each(|(first, _)| (first..).zip(levelled(cx)).try_for_each(|(n, (method, _))| {
+                    // What was made up may be refused for that.
+                    let unsure = ["resources/read", "prompts/get", "completion/complete"].contains(&method);
+                    match seen.code(&cx.id(n)) {
+                        Some(_) if unsure => Ok(()),
+                        _ => refused(seen, &cx.id(n), &[-32602]),
+                    }
+                }))),
             ),
     ]
 }

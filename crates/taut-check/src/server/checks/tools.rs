@@ -6,7 +6,8 @@ use super::lists::{has_list, items, misfit, named};
 use super::{dialect, needs, refused, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
-use crate::seen::{All, Seen, Step};
+use crate::seen::{All, Seen, Step, is_response};
+use crate::wire::Frame;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -100,18 +101,18 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::should("tools-order", &["TOL-22"], Revisions::MODERN,
-            "Tools are listed in the same order each time.")
+            "Tools are listed in the same order each time, on all pages.")
             .hosts("A changed order spoils the cache of a model's prompt: each turn costs more and starts later.")
             .after(&["tools-same", "tools-steady", "tools-first", "meta-client-same"])
             .scan(|cx, all| listed(cx, all, true)),
         Check::must("tools-same", &["TOL-23"], Revisions::MODERN,
-            "The list of tools does not depend on the connection.")
+            "The list of tools does not depend on the connection, nor on what was asked before.")
             .hosts("A gateway with several processes shows tools that come and go.")
             .after(&["meta-client-same"])
             .scan(|cx, all| listed(cx, all, false)),
         Check::must("tools-steady", &["TOL-23"], Revisions::MODERN,
             "The list of tools is the same on all its pages in another process, and after other requests.")
-            .sent("an allowed call, a resource, a prompt, a completion and an open subscription, then `tools/list` page by page, in a process of its own")
+            .sent("the allowed calls that are quick, a resource, a prompt, a completion and an open subscription, then `tools/list` page by page, in a process of its own")
             .hosts("A host that lists once shows tools that are gone, and not those that came.")
             .after(&["tools-same", "meta-client-same", "page-next", "page-ends"])
             .fresh(
@@ -122,8 +123,10 @@ pub(super) fn checks() -> Vec<Check> {
                         return Err("the list cannot be read, or has very many pages".to_owned());
                     }
                     let mut steps = vec![Step::Open(json!({}))];
-                    let others = super::samples(cx).into_iter().filter(|(method, _)| !method.ends_with("/list"));
-                    for (n, (method, params)) in (50..).zip(others) {
+                    let others = super::samples(cx).into_iter().filter(|(method, _)| !method.ends_with("/list") && *method != "tools/call");
+                    let quick = cx.survey.calls.iter().filter(|call| call.worked() && call.took_ms < crate::cx::SLOW).take(20);
+                    let calls = quick.map(|call| ("tools/call", json!({ "name": call.tool, "arguments": call.args })));
+                    for (n, (method, params)) in (61..).zip(others.chain(calls)) {
                         steps.extend([cx.request(n, method, params), Step::Await(cx.id(n))]);
                     }
                     steps.push(cx.request(60, "subscriptions/listen", json!({ "notifications": { "promptsListChanged": true } })));
@@ -200,29 +203,79 @@ pub(super) fn names(result: &Value, ordered: bool) -> Vec<String> {
     names
 }
 
-/// Compares the first page of tools over all sessions.
-fn listed(cx: &Cx<'_>, all: &All<'_>, ordered: bool) -> Verdict {
-    let names = |result: &Value| names(result, ordered);
-    let pages = &cx.survey.tools.pages;
-    let Some(first) = pages.first().map(names) else {
-        return Verdict::skip("the server does not declare tools");
-    };
-    let whole: Vec<String> = pages.iter().flat_map(names).collect();
-    // A tool may stand on another page in another order. Where it stands on two of them, the order is all that is judged.
-    let twice = whole.iter().enumerate().any(|(at, name)| whole[..at].contains(name));
-    let same = |page: &Vec<String>| match pages.len() {
-        2.. if !ordered => twice || page.iter().all(|name| whole.contains(name)),
-        _ => *page == first,
-    };
-    let mut faults = Vec::new();
-    for answer in all.answers() {
-        let plain = answer.method == "tools/list"
-            && answer.params.get("cursor").is_none()
-            && super::modern::own(answer.params);
-        let Some(result) = answer.result().filter(|_| plain) else { continue };
-        if !same(&names(result)) {
-            faults.push(("two lists of tools differ".to_owned(), answer.line.text()));
+/// A list of tools that one session read.
+struct Reading<'a> {
+    /// The names on its pages so far.
+    tools: Vec<String>,
+    /// The id of the last request, and the cursor of the page that comes next.
+    id: i64,
+    next: Option<&'a Value>,
+    line: &'a Frame,
+}
+
+/// All lists of tools that were read, page by page.
+fn readings<'a>(all: &'a All<'_>) -> Vec<Reading<'a>> {
+    let mut found: Vec<Reading<'a>> = Vec::new();
+    for (session, requests) in &all.sessions {
+        let begun = found.len();
+        for (at, reply, line) in session.received().filter(|(_, reply, _)| is_response(reply)) {
+            let Some((_, request)) = reply.get("id").and_then(|id| requests.before(id, at)) else {
+                continue;
+            };
+            let page = &reply["result"];
+            let listed =
+                request["method"] == "tools/list" && super::modern::own(&request["params"]);
+            if !listed || !page.is_object() || reply["error"].is_object() {
+                continue;
+            }
+            let (tools, next) =
+                (names(page, true), page.get("nextCursor").filter(|it| it.is_string()));
+            let Some(id) = request["id"].as_i64() else { continue };
+            let Some(cursor) = request["params"].get("cursor") else {
+                found.push(Reading { tools, id, next, line });
+                continue;
+            };
+            // Who reads on counts its ids on.
+            let mut begun = found[begun..].iter_mut();
+            if let Some(reading) = begun.find(|it| it.next == Some(cursor) && it.id + 1 == id) {
+                reading.tools.extend(tools);
+                (reading.id, reading.next, reading.line) = (id, next, line);
+            }
         }
     }
-    Verdict::from_faults(faults)
+    found
+}
+
+/// Compares all lists of tools with the one of the survey, page by page. One that was not read to its end has to be the
+/// beginning of it.
+fn listed(cx: &Cx<'_>, all: &All<'_>, ordered: bool) -> Verdict {
+    let survey = &cx.survey.tools;
+    if survey.pages.is_empty() {
+        return Verdict::skip("the server does not declare tools");
+    }
+    let whole: Vec<String> = survey.pages.iter().flat_map(|page| names(page, true)).collect();
+    let ended = survey.pages.last().is_some_and(|page| page.get("nextCursor").is_none());
+    // A tool may stand on another page in another order. Where it stands on two of them, the order is all that is judged.
+    let twice = whole.iter().enumerate().any(|(at, name)| whole[..at].contains(name));
+    let sorted = |names: &[String]| {
+        let mut names = names.to_vec();
+        names.sort();
+        names
+    };
+    let same = |reading: &Reading<'_>| {
+        let tools = &reading.tools;
+        match (ordered, reading.next) {
+            // The survey may have stopped before the last page.
+            (true, _) if !ended => tools.iter().zip(&whole).all(|(one, other)| one == other),
+            (true, Some(_)) => whole.starts_with(tools),
+            (true, None) => *tools == whole,
+            (false, _) if twice || !ended => true,
+            (false, Some(_)) => tools.iter().all(|name| whole.contains(name)),
+            (false, None) => sorted(tools) == sorted(&whole),
+        }
+    };
+    let odd = readings(all).into_iter().filter(|reading| !same(reading));
+    Verdict::from_faults(
+        odd.map(|reading| ("two lists of tools differ".to_owned(), reading.line.text())).collect(),
+    )
 }
