@@ -2,6 +2,7 @@
 
 mod advice;
 mod apart;
+mod asked;
 mod asking;
 mod batch;
 mod calls;
@@ -65,6 +66,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(listen::checks());
     all.extend(own::checks());
     all.extend(asking::checks());
+    all.extend(asked::checks());
     all.extend(steady::checks());
     all.extend(scans::checks());
     all.extend(advice::checks());
