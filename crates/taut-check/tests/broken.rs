@@ -253,6 +253,7 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("state-bare", "tasks-state", Revision::MODERN),
     ("error-completed", "tasks-outcome", Revision::MODERN),
     ("update-refused", "tasks-acknowledged", Revision::MODERN),
+    ("complete-asks", "result-type-known", Revision::MODERN),
 ];
 
 /// The same without the fixture: what a tool that `--call` allows shows by asking back.

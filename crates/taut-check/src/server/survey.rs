@@ -6,8 +6,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::checks::samples;
 use super::session::Live;
-use crate::cx::{CAPABILITIES, Called, Listing, SLOW, Survey, askable, request};
+use crate::cx::{CAPABILITIES, Called, Cx, Listing, SLOW, Survey, askable, request};
 use crate::ours::Revision;
 use crate::process::Entry;
 use crate::seen::{is_request, messages};
@@ -129,7 +130,24 @@ pub(crate) fn survey(
         }
         survey.calls.push(called);
     }
+    if revision.is_modern() {
+        elsewhere(live, &survey, patience.get());
+    }
     survey
+}
+
+/// What may not ask back, from a client that can be asked: `result-type-known` looks at the answers.
+fn elsewhere(live: &mut Live, survey: &Survey, limit: std::time::Duration) {
+    let cx = Cx { revision: Revision::MODERN, base: 900, survey, fixture: false };
+    let may = ["tools/call", "prompts/get", "resources/read"];
+    let all = samples(&cx).into_iter().filter(|(method, _)| !may.contains(method));
+    let mut patience = limit;
+    for (n, (method, params)) in (0..).zip(all) {
+        let message = request(cx.revision, &cx.id(n), method, params, &askable(cx.revision));
+        if live.ask(&message, patience).is_none() {
+            patience = limit.min(HUNG);
+        }
+    }
 }
 
 /// The methods of the questions in a result.

@@ -250,7 +250,7 @@ fn lists<'a>(cx: &Cx<'a>) -> Vec<(&'static str, &'static str, &'a Listing)> {
 }
 
 /// A request of each kind that the server has: the lists that it gave, and the first of what they name.
-fn samples(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
+pub(super) fn samples(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
     let survey = cx.survey;
     let given = lists(cx).into_iter().filter(|(_, _, list)| !list.pages.is_empty());
     let mut all: Vec<(&str, Value)> = given.map(|(method, ..)| (method, json!({}))).collect();
