@@ -3,6 +3,7 @@
 //! Only the tests start it. Without a role it is a plain, correct server of all five revisions, so
 //! each role is one small difference. Must not use `taut` or `taut-check`: a fault there would hide.
 
+mod ask;
 mod batch;
 mod client;
 mod ends;
@@ -137,6 +138,7 @@ fn serve(out: &Out, modern_only: bool) {
             && ends::BUSY.load(Ordering::Relaxed) > 0
         || out.is("listen-exit") && server.listens() > 0
         || out.is("stays-two-listens") && server.listens() > 1
+        || out.is("frame-exit-asking") && server.waits()
         || out.is("frame-exit-used") && server.has_refused()
         || server.stays_after();
     if out.is("no-last-newline") {

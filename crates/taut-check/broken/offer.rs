@@ -441,6 +441,13 @@ impl Server {
         if self.is("floats") {
             completion["total"] = json!(2.0);
         }
+        if self.is("complete-asks")
+            && request.params["_meta"][CAPABILITIES].get("elicitation").is_some()
+        {
+            return Ok(
+                json!({ "resultType": "input_required", "inputRequests": { "who": form() } }),
+            );
+        }
         Ok(json!({ "completion": completion }))
     }
 }

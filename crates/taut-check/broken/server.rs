@@ -143,6 +143,11 @@ impl Server {
             || self.is("frame-exit-opening") && self.last_method == "initialize"
     }
 
+    /// Whether the client still has a question to answer.
+    pub(crate) fn waits(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
     pub(crate) fn has_refused(&self) -> bool {
         self.refused
     }
@@ -578,6 +583,11 @@ impl Server {
                     self.streams.retain(|(stream, _)| stream != id);
                 }
                 self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
+                let waits = self.waits();
+                self.asked.retain(|(_, call)| call != id);
+                if self.is("cancel-asking") && waits && !self.waits() {
+                    return Some(refusal(Some(id), -32603, "cancelled"));
+                }
                 None
             }
             "notifications/initialized"
@@ -811,6 +821,7 @@ impl Server {
             ("initialize", true) if self.is("init-gone") => Ok(
                 json!({ "protocolVersion": MODERN, "capabilities": {}, "serverInfo": { "name": "broken", "version": "1" } }),
             ),
+            ("ping", false) if self.is("ping-asking") && self.waits() => return None,
             ("ping", false) if self.is("ping") && request.params["_meta"].is_object() => {
                 Err((-32603, "a ping has no params".to_owned()))
             }
@@ -1111,35 +1122,12 @@ impl Server {
             {
                 Some(Err((-32602, "an answer is missing".to_owned())))
             }
-            "ask" if self.is("ask-failed") && params.get("inputResponses").is_some() => {
-                Some(Err((-32602, "an answer is missing".to_owned())))
-            }
-            "ask" if params["inputResponses"].get("user_name").is_some_and(Value::is_object) => {
-                text("hello")
-            }
-            "ask" if params["inputResponses"].get("user_name").is_some() => {
-                Some(Err((-32602, "an answer has the wrong form".to_owned())))
-            }
-            "ask" if caps.get("elicitation").is_none() => {
-                Some(Err((-32021, "elicitation is needed".to_owned())))
-            }
-            "ask"
-            | "test_input_required_result_elicitation"
+            "ask" => self.ask_tool(request, params, &caps.clone()),
+            "test_input_required_result_elicitation"
             | "test_input_required_result_tampered_state"
                 if request.modern && (shows_forms(caps) || self.is("form-anyway")) =>
             {
-                let mut schema =
-                    json!({ "type": "object", "properties": { "name": { "type": "string" } } });
-                if self.is("form-nested") {
-                    schema["properties"]["name"] = json!({ "type": "object", "properties": {} });
-                }
-                let mut entry = json!({ "method": "elicitation/create", "params": { "mode": "form", "message": "Who?", "requestedSchema": schema } });
-                if self.is("input-shape") {
-                    entry["id"] = json!(5);
-                }
-                Some(Ok(
-                    json!({ "resultType": "input_required", "inputRequests": { "user_name": entry }, "requestState": self.sealed(name) }),
-                ))
+                Some(Ok(self.question(name)))
             }
             "test_elicitation"
                 if caps.get("elicitation").is_some() && !self.is("input-ask-legacy") =>
@@ -1183,7 +1171,7 @@ impl Server {
     }
 
     /// The state of a call that asks back.
-    fn sealed(&mut self, tool: &str) -> String {
+    pub(crate) fn sealed(&mut self, tool: &str) -> String {
         if tool.ends_with("tampered_state") {
             return "sealed-state".to_owned();
         }
@@ -1222,7 +1210,11 @@ impl Server {
         params: Value,
     ) -> Option<Answer> {
         self.next += 1;
-        let id = json!(format!("ask-{}", self.next));
+        let id = match &*self.role() {
+            "rpc-own-null" => Value::Null,
+            "ask-one" => json!(1),
+            _ => json!(format!("ask-{}", self.next)),
+        };
         self.asked.push((id.clone(), request.id.clone()));
         self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         None

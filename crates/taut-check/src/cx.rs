@@ -48,11 +48,18 @@ pub(crate) struct Called {
     pub(crate) took_ms: u64,
     /// The argument whose text comes back in the result, if one does.
     pub(crate) echoes: Option<String>,
+    /// The methods of the questions that it puts to a client that declares everything.
+    pub(crate) asks: Vec<String>,
 }
 
 impl Called {
     pub(crate) fn result(&self) -> Option<&Value> {
         self.reply.as_ref().and_then(|reply| reply.get("result"))
+    }
+
+    /// Whether it can be made some times more: it is not known to take long.
+    pub(crate) fn is_quick(&self) -> bool {
+        !self.worked() || self.took_ms < SLOW
     }
 
     pub(crate) fn worked(&self) -> bool {
@@ -232,6 +239,19 @@ pub(crate) fn request(
         message["params"] = params;
     }
     message
+}
+
+/// All that a client can be asked for in a revision: in the older ones, as little as says so.
+pub(crate) fn askable(revision: Revision) -> Value {
+    match revision.as_str() {
+        "2024-11-05" | "2025-03-26" => json!({ "sampling": {}, "roots": {} }),
+        _ if !revision.is_modern() => json!({ "elicitation": {}, "sampling": {}, "roots": {} }),
+        _ => json!({
+            "elicitation": { "form": {}, "url": {} },
+            "sampling": { "tools": {}, "context": {} },
+            "roots": {},
+        }),
+    }
 }
 
 /// The request `initialize`.

@@ -28,6 +28,8 @@ pub(crate) enum Step {
     Listen(u64),
     /// Opens the session, in a probe that has a process of its own, with these client capabilities.
     Open(Value),
+    /// Answers no question of the peer from here on.
+    Mute,
     /// Sends a harmless request and waits for its answer.
     Barrier,
     /// Closes the peer's stdin and waits until it is gone.

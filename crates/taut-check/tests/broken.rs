@@ -18,6 +18,7 @@ fn check(words: &[&str]) -> ServerCheck {
         .call("slow", json!({}))
         .call("log", json!({}))
         .call("add", json!({}))
+        .call("ask", json!({}))
         .fixture()
         // It starts and answers at once, also where many of it run.
         .start_timeout(Duration::from_secs(8))
@@ -284,6 +285,27 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("level-get", "log-bad-level-modern", Revision::MODERN),
     ("client-listen", "meta-client-info", Revision::MODERN),
     ("meta-client-type", "meta-client-type", Revision::MODERN),
+    ("complete-asks", "result-type-known", Revision::MODERN),
+];
+
+/// The same without the fixture: what a tool that `--call` allows shows by asking back.
+const MORE_ASKING: &[(&str, &str, Revision)] = &[
+    ("ask-code", "capability-needed", Revision::MODERN),
+    ("ask-is-error", "capability-needed", Revision::MODERN),
+    ("ask-remembers", "input-declared", Revision::MODERN),
+    ("ask-nested", "input-ask-legacy", Revision::V2025_06_18),
+    ("ask-nested", "input-ask-legacy", Revision::V2025_11_25),
+    ("ask-formless", "input-ask-legacy", Revision::V2025_06_18),
+    ("ask-formless", "input-ask-legacy", Revision::V2025_11_25),
+    ("ask-phone", "input-ask-legacy", Revision::V2025_11_25),
+    ("ask-page", "init-capabilities", Revision::V2025_11_25),
+    ("ask-one", "rpc-own-ids", Revision::V2025_11_25),
+    ("ask-sampling-endless", "input-ask-legacy", Revision::V2024_11_05),
+    ("ask-sampling-text", "input-ask-legacy", Revision::V2025_11_25),
+    ("ask-sampling-tools", "init-capabilities", Revision::V2025_11_25),
+    ("ask-sampling-mixed", "input-tool-results", Revision::V2025_11_25),
+    ("ask-sampling-context", "input-context", Revision::V2025_11_25),
+    ("form-anyway", "input-declared", Revision::MODERN),
 ];
 
 /// The same for clients.
@@ -525,6 +547,17 @@ fn further_ways_to_break_a_rule_are_found() {
     none_wrong(MORE.iter().filter(|(role, ..)| wanted(role)), |(role, id, revision)| {
         let found = taut_check::find(id).unwrap();
         let report = narrowed(check(&["--role", role]).revision(*revision), &found).run();
+        let told = wrong(&found, &report).into_iter();
+        told.map(|what| format!("{role}: {what}")).collect()
+    });
+}
+
+#[test]
+fn further_ways_to_ask_back_wrongly_are_found_without_the_fixture() {
+    none_wrong(MORE_ASKING.iter().filter(|(role, ..)| wanted(role)), |(role, id, revision)| {
+        let found = taut_check::find(id).unwrap();
+        let setup = taut_check::server([BROKEN, "--role", role]).call("ask", json!({}));
+        let report = narrowed(setup.revision(*revision), &found).run();
         let told = wrong(&found, &report).into_iter();
         told.map(|what| format!("{role}: {what}")).collect()
     });

@@ -15,6 +15,12 @@ pub(crate) fn reply_to(request: &Value, caps: &Value) -> Value {
             "role": "assistant", "content": { "type": "text", "text": "taut-check" },
             "model": "taut-check", "stopReason": "endTurn",
         }),
+        // A page has no fields to fill in.
+        "elicitation/create"
+            if caps.get("elicitation").is_some() && request["params"]["mode"] == "url" =>
+        {
+            json!({ "action": "accept" })
+        }
         "elicitation/create" if caps.get("elicitation").is_some() => {
             json!({ "action": "accept", "content": filled(&request["params"]["requestedSchema"]) })
         }

@@ -13,9 +13,9 @@ use super::checks::SILENT;
 use super::pool::{SERVERS, pool};
 use super::run::{MAX_STARTS, ServerCheck};
 use super::session::{LATE, Live, NO_MEMORY, Times, shown};
-use super::survey::survey;
+use super::survey::{ask_back, survey};
 use crate::check::{Check, Kind, Verdict};
-use crate::cx::{Cx, Survey};
+use crate::cx::{Called, Cx, Survey, askable};
 use crate::ours::Revision;
 use crate::process::Stopped;
 use crate::seen::{Session, Step};
@@ -108,11 +108,27 @@ impl Shared<'_> {
         let (mut live, opened) = self.opened(revision, self.settings.alone_times())?;
         let settings = self.settings;
         let (calls, fixture) = (&settings.calls, settings.fixture);
-        let survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
+        let mut survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
         live.process.listen(Duration::from_millis(50));
         live.light = false;
         self.end(live, true);
+        let named = calls.len().min(survey.calls.len());
+        if !revision.is_modern() && named > 0 {
+            self.ask_back(revision, &mut survey.calls[..named]);
+        }
         Ok(survey)
+    }
+
+    /// Makes the allowed calls once more, as a client that can be asked; without effect where that does not open.
+    fn ask_back(&self, revision: Revision, calls: &mut [Called]) {
+        let (caps, times) = (askable(revision), self.settings.alone_times());
+        let Ok(mut live) = self.start(revision, times, &caps) else { return };
+        let opened = live.open(&caps).is_ok();
+        if opened {
+            ask_back(&mut live, revision, calls, self.settings.request);
+            live.light = false;
+        }
+        self.end(live, opened);
     }
 
     /// Opens the server in each revision. Also says which did not open, and why.

@@ -164,6 +164,7 @@ impl ServerCheck {
             // A call that asks back works for a client that can answer.
             let works = |call: &Called| {
                 call.worked()
+                    || !call.asks.is_empty()
                     || call.result().is_some_and(|it| it["resultType"] == "input_required")
                     || call.reply.as_ref().is_some_and(|it| it["error"]["code"] == -32021)
             };

@@ -233,6 +233,7 @@ impl Live {
                     self.step(&Step::Send(message), done, closed);
                 }
             }
+            Step::Mute => self.process.responder = None,
             Step::Listen(millis) => self.process.listen(Duration::from_millis(*millis)),
             Step::Open(caps) => done.opened = self.open(caps).ok(),
             Step::Barrier => done.barrier &= self.barrier(&mut done.own),

@@ -6,9 +6,12 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::checks::samples;
 use super::session::Live;
-use crate::cx::{Called, Listing, SLOW, Survey, request};
+use crate::cx::{CAPABILITIES, Called, Cx, Listing, SLOW, Survey, askable, request};
 use crate::ours::Revision;
+use crate::process::Entry;
+use crate::seen::{is_request, messages};
 
 /// Pages of one list that are read at most. What is behind them is not looked at.
 const MAX_PAGES: usize = 400;
@@ -113,10 +116,91 @@ pub(crate) fn survey(
             patience.set(limit.min(HUNG));
         }
         let echoes = reply.as_ref().and_then(|reply| echoed(&args, reply));
-        survey.calls.push(Called { tool, args, reply, took_ms, echoes });
+        let mut called = Called { tool, args, reply, took_ms, echoes, asks: Vec::new() };
+        if revision.is_modern() && at < calls.len() && called.is_quick() && called.reply.is_some() {
+            // What it needs may be missing, or it has no use for an answer yet.
+            let mut again = message.clone();
+            again["id"] = Value::from(800 + at);
+            again["params"]["_meta"][CAPABILITIES] = askable(revision);
+            let reply = live.ask(&again, patience.get());
+            called.asks = reply.as_ref().map(questions).unwrap_or_default();
+            if called.asks.is_empty() {
+                called.asks = called.reply.as_ref().map(questions).unwrap_or_default();
+            }
+        }
+        survey.calls.push(called);
+    }
+    if revision.is_modern() {
+        elsewhere(live, &survey, patience.get());
     }
     survey
 }
+
+/// What may not ask back, from a client that can be asked: `result-type-known` looks at the answers.
+fn elsewhere(live: &mut Live, survey: &Survey, limit: std::time::Duration) {
+    let cx = Cx { revision: Revision::MODERN, base: 900, survey, fixture: false };
+    let may = ["tools/call", "prompts/get", "resources/read"];
+    let all = samples(&cx).into_iter().filter(|(method, _)| !may.contains(method));
+    let mut patience = limit;
+    for (n, (method, params)) in (0..).zip(all) {
+        let message = request(cx.revision, &cx.id(n), method, params, &askable(cx.revision));
+        if live.ask(&message, patience).is_none() {
+            patience = limit.min(HUNG);
+        }
+    }
+}
+
+/// The methods of the questions in a result.
+fn questions(reply: &Value) -> Vec<String> {
+    let result = &reply["result"];
+    let asked = result["inputRequests"].as_object().into_iter().flatten();
+    let methods = asked.filter_map(|(_, entry)| entry["method"].as_str());
+    match result["resultType"] == "input_required" {
+        true => methods.map(str::to_owned).collect(),
+        false => Vec::new(),
+    }
+}
+
+/// Makes the allowed calls in a session whose client can be asked, and notes what each asks by requests of the server's
+/// own. One that asks is made twice: the ids of two questions differ.
+pub(crate) fn ask_back(
+    live: &mut Live,
+    revision: Revision,
+    calls: &mut [Called],
+    limit: std::time::Duration,
+) {
+    let (caps, mut patience) = (askable(revision), limit);
+    for (at, called) in calls.iter_mut().enumerate().filter(|(_, called)| called.is_quick()) {
+        for turn in 0..2 {
+            let id = Value::from(500 + 2 * at + turn);
+            let params = json!({ "name": called.tool, "arguments": called.args });
+            let mark = live.process.log.len();
+            let message = request(revision, &id, "tools/call", params, &json!({}));
+            let reply = live.ask(&message, patience);
+            let came = live.process.log[mark..].iter().filter_map(Entry::value);
+            let came = came.flat_map(messages).filter(|value| is_request(value));
+            let methods = came.filter_map(|value| value["method"].as_str());
+            let can = |method: &&str| {
+                let question = QUESTIONS.iter().find(|(known, _)| known == method);
+                question.is_some_and(|(_, capability)| caps.get(capability).is_some())
+            };
+            called.asks.extend(methods.filter(can).map(str::to_owned));
+            if reply.is_none() {
+                patience = limit.min(HUNG);
+            }
+            if reply.is_none() || called.asks.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
+/// What a server may ask a client in the older revisions, beside a ping, and what a client declares for it.
+const QUESTIONS: [(&str, &str); 3] = [
+    ("elicitation/create", "elicitation"),
+    ("sampling/createMessage", "sampling"),
+    ("roots/list", "roots"),
+];
 
 /// The argument whose text comes back.
 fn echoed(args: &Value, reply: &Value) -> Option<String> {

@@ -28,7 +28,11 @@ pub(super) fn asking(cx: &Cx<'_>, tool: &str, caps: Value) -> Result<(Value, Val
             error["data"].get("requiredCapabilities").filter(|needed| needed.is_object())?;
         Some((json!({ "name": call.tool, "arguments": call.args }), needed.clone()))
     });
-    allowed.ok_or_else(|| format!("{why}, and no allowed call asks back"))
+    let asks = super::asked::calls(cx).into_iter().next().map(|call| {
+        let params = json!({ "name": call.tool, "arguments": call.args });
+        (params, crate::cx::askable(cx.revision))
+    });
+    allowed.or(asks).ok_or_else(|| format!("{why}, and no allowed call asks back"))
 }
 
 pub(super) fn checks() -> Vec<Check> {
@@ -66,17 +70,28 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("capability-needed", &["CAP-02", "CAP-01", "ERR-07"], Revisions::MODERN,
             "What needs a capability that the request does not declare is refused with -32021, which names it in an object.")
-            .sent("the fixture's `test_missing_capability` without capabilities, after a request that declares them")
+            .sent("the fixture's `test_missing_capability` without capabilities, after a request that declares them; allowed calls that ask, without capabilities and with all")
             .hosts("A client cannot tell what it lacks.")
             .probe(
                 |cx| {
-                    fixture(cx, "test_missing_capability")?;
-                    Ok(vec![
+                    let asked = super::asked::bare_and_full(cx);
+                    if let Err(why) = fixture(cx, "test_missing_capability") {
+                        return if asked.is_empty() { Err(format!("{why}, and no allowed call asks back")) } else { Ok(asked) };
+                    }
+                    let mut steps = vec![
                         cx.request_with(0, "tools/list", Value::Null, &json!({ "sampling": {}, "elicitation": {}, "roots": {} })), Step::Await(cx.id(0)),
                         cx.request(1, "tools/call", json!({ "name": "test_missing_capability", "arguments": {} })),
-                    ])
+                    ];
+                    steps.extend(asked);
+                    Ok(steps)
                 },
                 |cx, seen| {
+                    if let Some(what) = super::asked::other_refusal(cx, seen) {
+                        return fail(seen, what);
+                    }
+                    if fixture(cx, "test_missing_capability").is_err() {
+                        return verdict(super::alive(seen));
+                    }
                     if let Err(verdict) = super::refused(seen, &cx.id(1), &[-32021]) {
                         return verdict;
                     }
@@ -229,11 +244,15 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("input-ask-legacy", &["ELI-02", "SAM-02"], Revisions::LEGACY,
             "A question to the client fits its schema, and the call goes on with the answer.")
-            .sent("the fixture's `test_elicitation` and `test_sampling` from a client that declares both")
+            .sent("the fixture's `test_elicitation` and `test_sampling`, or allowed calls that ask, from a client that declares all that they need")
             .hosts("A client cannot answer it, so the call never ends.")
+            .after(&["rpc-own-null"])
             .fresh(
                 |cx| {
                     let all = [("test_elicitation", json!({ "message": "taut-check" })), ("test_sampling", json!({ "prompt": "taut-check" }))];
+                    if let Err(why) = fixture(cx, all[0].0).or_else(|_| fixture(cx, all[1].0)) {
+                        return super::asked::answered(cx).ok_or_else(|| format!("{why}, and no allowed call asks back"));
+                    }
                     // Questions to the user came with 2025-06-18.
                     let forms = ["2025-06-18", "2025-11-25"].contains(&cx.revision.as_str());
                     if !forms {

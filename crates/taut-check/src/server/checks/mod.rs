@@ -2,6 +2,7 @@
 
 mod advice;
 mod apart;
+mod asked;
 mod asking;
 mod batch;
 mod beside;
@@ -69,6 +70,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(listen::checks());
     all.extend(own::checks());
     all.extend(asking::checks());
+    all.extend(asked::checks());
     all.extend(steady::checks());
     all.extend(scans::checks());
     all.extend(advice::checks());
@@ -242,7 +244,7 @@ fn lists<'a>(cx: &Cx<'a>) -> Vec<(&'static str, &'static str, &'a Listing)> {
 }
 
 /// A request of each kind that the server has: the lists that it gave, and the first of what they name.
-fn samples(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
+pub(super) fn samples(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
     let survey = cx.survey;
     let given = lists(cx).into_iter().filter(|(_, _, list)| !list.pages.is_empty());
     let mut all: Vec<(&str, Value)> = given.map(|(method, ..)| (method, json!({}))).collect();

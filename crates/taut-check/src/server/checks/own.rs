@@ -28,15 +28,33 @@ pub(super) fn checks() -> Vec<Check> {
             let (mut any, mut faults) = (false, Vec::new());
             for (session, _) in &all.sessions {
                 let mut used = HashSet::new();
-                // A notification with an id is judged by another check.
-                let asks = |value: &Value| {
-                    is_request(value) && !value["method"].as_str().unwrap_or_default().starts_with("notifications/")
-                };
                 for (_, value, frame) in session.received().filter(|(_, value, _)| asks(value)) {
                     any = true;
-                    if !used.insert(value["id"].to_string()) {
+                    // One that is no id is judged by `rpc-own-null`.
+                    if !value["id"].is_null() && !used.insert(value["id"].to_string()) {
                         faults.push((format!("the id {} is used twice", value["id"]), frame.text()));
                     }
+                }
+            }
+            match any {
+                true => Verdict::from_faults(faults),
+                false => Verdict::skip("the server asked nothing"),
+            }
+        }),
+        Check::must(
+            "rpc-own-null",
+            &["RPC-03", "RPC-02"],
+            Revisions::LEGACY,
+            "A request of the server has an id, which is a string or an integer.")
+        .hosts("A client takes it for no request, so nobody answers it.")
+        .scan(|_, all| {
+            let own = all.received().filter(|(value, _)| asks(value));
+            let odd = |id: &Value| !id.is_string() && !id.as_f64().is_some_and(|number| number.fract() == 0.0);
+            let (mut any, mut faults) = (false, Vec::new());
+            for (value, frame) in own {
+                any = true;
+                if odd(&value["id"]) {
+                    faults.push((format!("{} has the id {}", value["method"], value["id"]), frame.text()));
                 }
             }
             match any {
@@ -61,4 +79,10 @@ pub(super) fn checks() -> Vec<Check> {
             Verdict::from_faults(undeclared.collect())
         }),
     ]
+}
+
+/// Whether it is a request. A notification with an id is judged by another check.
+fn asks(value: &Value) -> bool {
+    let method = value["method"].as_str().unwrap_or_default();
+    is_request(value) && !method.starts_with("notifications/")
 }

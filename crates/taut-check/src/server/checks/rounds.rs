@@ -188,22 +188,32 @@ pub(super) fn checks() -> Vec<Check> {
                     verdict(rounds)
                 },
             ),
-        Check::must("input-declared", &["MRTR-04", "CAP-01", "CAP-03", "ELI-02", "ELI-04", "SAM-02", "SAM-05"], Revisions::MODERN,
+        Check::must("input-declared", &["MRTR-04", "CAP-01", "CAP-03", "ELI-02", "ELI-04", "SAM-02", "SAM-05", "STD-25"], Revisions::MODERN,
             "A tool that may ask in several ways asks in one that this request declares.")
-            .sent("the fixture's `test_input_required_result_capabilities` with sampling declared, after a request that declares everything; then its other tools that ask, with nothing declared, and its forms with the mode url alone declared")
+            .sent("the fixture's `test_input_required_result_capabilities` with sampling declared, after a request that declares everything; then its other tools that ask, with nothing declared, and its forms with the mode url alone declared; allowed calls that ask, with everything declared and then with less")
             .hosts("A client cannot answer what it did not declare, so the call never ends.")
             .after(&["input-shape"])
             .probe(
                 |cx| {
-                    fixture(cx, CHOOSES)?;
+                    let asked = super::asked::declaring_less(cx);
+                    if let Err(why) = fixture(cx, CHOOSES) {
+                        return if asked.is_empty() { Err(format!("{why}, and no allowed call asks back")) } else { Ok(asked) };
+                    }
                     let mut steps = vec![cx.request_with(0, "tools/list", Value::Null, &every()), Step::Await(cx.id(0)), call(cx, 1, CHOOSES, &json!({ "sampling": {} }))];
                     steps.extend((2..).zip(kinds(cx).unwrap_or_default()).map(|(n, (tool, _))| call(cx, n, tool, &json!({}))));
                     if fixture(cx, ASKS).is_ok() {
                         steps.push(call(cx, 30, ASKS, &pages_only()));
                     }
+                    steps.extend(asked);
                     Ok(steps)
                 },
                 |cx, seen| {
+                    if let Some(what) = super::asked::asks_beyond(cx, seen) {
+                        return fail(seen, what);
+                    }
+                    if fixture(cx, CHOOSES).is_err() {
+                        return verdict(super::alive(seen));
+                    }
                     // With nothing declared it may refuse or fail, and may not ask.
                     let asks_anyway = (2..).zip(kinds(cx).unwrap_or_default()).find_map(|(n, (tool, _))| {
                         let result = seen.result(&cx.id(n)).filter(|result| result["resultType"] == "input_required")?;
@@ -284,6 +294,7 @@ pub(super) fn checks() -> Vec<Check> {
             "Forms have the fields of this revision: defaults that fit their type, and choices with and without titles.")
             .sent("the fixture's `test_elicitation_sep1034_defaults` and `test_elicitation_sep1330_enums`")
             .hosts("A client refuses the form, or shows fields without their defaults.")
+            .after(&["rpc-own-null"])
             .fresh(
                 |cx| {
                     let forms = there(cx, FORMS, |tool| tool)?;

@@ -17,6 +17,7 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("The official SDKs validate what they receive, and drop what does not fit.")
         .after(&[
             "listen-subset",
+            "rpc-own-null",
             "frame-clean",
             "frame-line",
             "tasks-created",
