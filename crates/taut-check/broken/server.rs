@@ -397,7 +397,10 @@ impl Server {
         if self.is("rpc-one-of") && list && reply.get("result").is_some() {
             reply["error"] = json!({ "code": -32603, "message": "both" });
         }
-        if self.is("rpc-result-object") && method == "resources/unsubscribe" {
+        if self.is("rpc-result-object")
+            && reply.get("result").is_some()
+            && method == "resources/unsubscribe"
+        {
             reply["result"] = Value::Null;
         }
         reply

@@ -114,7 +114,7 @@ pub(super) fn checks() -> Vec<Check> {
             "The list of tools is the same on all its pages in another process, and after other requests.")
             .sent("the allowed calls that are quick, a resource, a prompt, a completion and an open subscription, then `tools/list` page by page, in a process of its own")
             .hosts("A host that lists once shows tools that are gone, and not those that came.")
-            .after(&["tools-same", "meta-client-same", "page-next", "page-ends"])
+            .after(&["meta-client-same", "page-next", "page-ends"])
             .fresh(
                 |cx| {
                     needs(cx, "tools")?;
@@ -141,7 +141,7 @@ pub(super) fn checks() -> Vec<Check> {
             "The list of tools is the same where it is the first that is asked for.")
             .sent("`tools/list` page by page, as the first requests of a process")
             .hosts("A client that knows the server does not ask `server/discover`, and misses tools.")
-            .after(&["tools-same", "tools-steady", "meta-client-same", "page-next", "page-ends"])
+            .after(&["tools-steady", "meta-client-same", "page-next", "page-ends"])
             .fresh(
                 |cx| {
                     needs(cx, "tools")?;
