@@ -826,6 +826,17 @@ impl Client {
             self.wait(&Value::Null, Duration::from_millis(400));
             return;
         }
+        if self.is("keeps-listening") && self.modern {
+            self.write(&call.to_string());
+            if self.wait(&call["id"], Duration::from_millis(2500)).is_none() {
+                // It tries to listen from time to time, whatever else is under way.
+                let params = json!({ "notifications": { "toolsListChanged": true } });
+                let listen = self.message("subscriptions/listen", params);
+                self.ask(&listen, limit);
+                self.wait(&call["id"], Duration::from_millis(1500));
+            }
+            return;
+        }
         let reply = self.ask(&call, limit.min(Duration::from_secs(4)));
         if reply.is_none() {
             if self.is("cancels-foreign") {

@@ -634,7 +634,7 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
 /// one uses the ids of answered requests again in 2026-07-28, one the id of its probe for its handshake, and one the
 /// token of a call that it cancelled. One waits 500 ms for an answer and cancels then, one cancels its call at once, and
 /// one waits for 2.2 s before it calls again. One takes 2 s to tell its roots, and one
-/// sends an array in 2025-03-26 and cancels what is not answered.
+/// sends an array in 2025-03-26 and cancels what is not answered. One tries to listen while its call is under way.
 #[test]
 fn clients_are_not_blamed_for_what_they_may_do() {
     let roles = [
@@ -653,6 +653,7 @@ fn clients_are_not_blamed_for_what_they_may_do() {
         "pauses",
         "roots-late",
         "batches",
+        "keeps-listening",
     ];
     none_wrong(roles.into_iter(), |role| {
         let words = [BROKEN, "--role", role, "--", "{server}"];
