@@ -39,12 +39,8 @@ pub(crate) struct CheckArgs {
     /// Check a client: its command has {server} where the server's command belongs.
     #[arg(long, conflicts_with_all = ["name", "call", "fixture"])]
     client: bool,
-    /// Allow this tool to be called, more than once; may be given again.
-    #[arg(long, value_name = "TOOL")]
-    call: Vec<String>,
-    /// The arguments of the --call before it, a JSON object.
-    #[arg(long, value_name = "JSON", requires = "call")]
-    args: Vec<String>,
+    #[command(flatten)]
+    allowed: Allowed,
     /// Allow the tools of the official conformance fixture to be called.
     #[arg(long)]
     fixture: bool,
@@ -144,6 +140,56 @@ async fn carried_out(
     Err(signals::problem())
 }
 
+/// The tools that may be called, each with the text of the `--args` that comes after it and before the next one.
+#[derive(Default)]
+struct Allowed {
+    calls: Vec<(String, Option<String>)>,
+    /// Whether an `--args` has no call of its own.
+    spare: bool,
+}
+
+// By hand, because only the places of the words say which of them belong together.
+impl clap::Args for Allowed {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let option = |name: &'static str, value: &'static str, help: &'static str| {
+            let option = clap::Arg::new(name).long(name).value_name(value).help(help);
+            option.action(clap::ArgAction::Append)
+        };
+        let tool = "Allow this tool to be called, more than once; may be given again";
+        let text = "The arguments of the --call before it, a JSON object";
+        command.arg(option("call", "TOOL", tool)).arg(option("args", "JSON", text).requires("call"))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Allowed {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let mut allowed = Self::default();
+        allowed.update_from_arg_matches(matches)?;
+        Ok(allowed)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        let words = |name: &str| -> Vec<(usize, String)> {
+            let places = matches.indices_of(name).into_iter().flatten();
+            places.zip(matches.get_many(name).into_iter().flatten().cloned()).collect()
+        };
+        let calls = words("call");
+        self.calls = calls.iter().map(|(_, tool)| (tool.clone(), None)).collect();
+        for (place, text) in words("args") {
+            let before = calls.iter().rposition(|(call, _)| *call < place);
+            match before.and_then(|at| self.calls.get_mut(at)) {
+                Some((_, own @ None)) => *own = Some(text),
+                _ => self.spare = true,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What is checked: a program with its environment, as the other commands start it.
 fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     let options = &args.options;
@@ -165,11 +211,13 @@ fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     program.dir.clone_from(&options.cwd);
     program.headers = options.framing == Some(Framing::Headers);
     let mut check = ServerCheck::program(program);
-    if args.args.len() > args.call.len() {
-        return Err(Problem::usage("there are more --args than --call"));
+    if args.allowed.spare {
+        return Err(Problem::usage(
+            "there are more --args than --call: each belongs to the --call right before it",
+        ));
     }
-    for (at, tool) in args.call.iter().enumerate() {
-        let arguments = match args.args.get(at) {
+    for (tool, text) in &args.allowed.calls {
+        let arguments = match text {
             Some(text) => Value::Object(super::call::object(text)?),
             None => Value::Object(serde_json::Map::new()),
         };

@@ -232,6 +232,11 @@ fn a_tool_is_called_only_if_it_is_allowed() {
     let failing = check(&words, &["taut", "serve"]).exits(0);
     assert!(failing.out.contains("the call of \"add\" worked in no revision"), "{}", failing.out);
 
+    // The arguments belong to the call right before them, also where an earlier one has none.
+    let words: Vec<&str> =
+        only.iter().chain(&["--call", "roots"]).chain(&allowed).copied().collect();
+    let passed = check(&words, &["taut", "serve"]);
+    assert_eq!(verdict(&passed.json(), "tools-text").0, "pass");
     let words = ["--call", "echo", "--args", "{}", "--args", "{}"];
     let more = check(&words, &["taut", "serve"]).exits(2);
     assert!(more.err.contains("more --args than --call"), "{}", more.err);
