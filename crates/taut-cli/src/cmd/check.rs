@@ -213,7 +213,7 @@ fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     let mut check = ServerCheck::program(program);
     if args.allowed.spare {
         return Err(Problem::usage(
-            "there are more --args than --call: each belongs to the --call right before it",
+            "an --args has no --call of its own right before it: --call TOOL --args JSON",
         ));
     }
     for (tool, text) in &args.allowed.calls {

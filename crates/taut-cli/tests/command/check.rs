@@ -237,9 +237,13 @@ fn a_tool_is_called_only_if_it_is_allowed() {
         only.iter().chain(&["--call", "roots"]).chain(&allowed).copied().collect();
     let passed = check(&words, &["taut", "serve"]);
     assert_eq!(verdict(&passed.json(), "tools-text").0, "pass");
-    let words = ["--call", "echo", "--args", "{}", "--args", "{}"];
-    let more = check(&words, &["taut", "serve"]).exits(2);
-    assert!(more.err.contains("more --args than --call"), "{}", more.err);
+    for words in [
+        &["--call", "echo", "--args", "{}", "--args", "{}"][..],
+        &["--args", "{}", "--call", "echo"],
+    ] {
+        let spare = check(words, &["taut", "serve"]).exits(2);
+        assert!(spare.err.contains("an --args has no --call of its own"), "{}", spare.err);
+    }
     let torn = check(&["--call", "echo", "--args", "[1"], &["taut", "serve"]).exits(2);
     assert!(!torn.err.is_empty());
 }
