@@ -68,9 +68,10 @@ Examples:
   taut logout https://example.com/mcp";
 
 pub(crate) const SMOKE: &str = "\
-Calls a tool only if it is harmless: it declares that it only reads, or it needs no arguments and has \
-a name such as get_time. Other tools are called only with --call. The exit code is 0 if every step \
-worked. With --all, it is 0 if every server worked that was checked; servers that are switched off \
+Calls a tool only if it needs no arguments and is harmless: it declares that it only reads, or has a name \
+such as get_time; none that needs the world or starts a browser. If that one fails, it is a note. Other tools are \
+called only with --call, and then have to work. The exit code is 0 if every step worked, 5 if the official SDKs \
+refuse what the server says. With --all, it is 0 if every server worked that was checked; servers that are switched off \
 are not checked, and a server that lacks a variable counts as failed. Otherwise it is \
 the code of the first server that failed, or 2 if only a file is broken.
 

@@ -43,6 +43,7 @@ mod spinner;
 mod stamp;
 mod strict;
 mod transcript;
+mod typed;
 mod unescape;
 mod usage;
 mod word_order;

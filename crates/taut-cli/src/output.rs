@@ -235,6 +235,9 @@ impl Output {
         }
         let label = self.err.paint(RED, "error:");
         self.note(&format!("{label} {}", self.err.text(&problem.to_string())));
+        if let Some(data) = problem.data() {
+            self.note(&format!("{} {}", self.err.paint(DIM, "  data:"), self.err.line(&data)));
+        }
         if !self.verbose {
             self.last_words("stdout", problem.stdout());
             self.last_words("stderr", problem.stderr());

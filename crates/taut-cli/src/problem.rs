@@ -11,7 +11,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taut::{Ending, Error, error::ConnectReason, process::SpawnError};
 
+use crate::cells::cut;
 use crate::reach::CONNECTING;
+use crate::secrets;
+use crate::sent::Sent;
 
 /// How the command ends: the one list of exit codes (docs/command.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,9 @@ impl From<Exit> for std::process::ExitCode {
         Self::from(exit as u8)
     }
 }
+
+/// Columns of the data of an error that are shown: the whole of it is in the document of `--json`.
+const DATA: usize = 2000;
 
 /// What went wrong.
 #[derive(Debug)]
@@ -126,6 +132,25 @@ impl Problem {
             Self::Hinted { problem, .. } => problem.stdout(),
             _ => "",
         }
+    }
+
+    /// What an error of the server says beside its message, for people: as JSON on one line, and not without end.
+    pub(crate) fn data(&self) -> Option<String> {
+        let refused = match self {
+            Self::Hinted { problem, .. } => return problem.data(),
+            Self::Server { error: Error::Refused { error, .. }, .. } => error,
+            Self::Server { error: Error::Connect(failed), .. } => match &failed.reason {
+                ConnectReason::Refused(error) => error,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let data = refused.data.as_ref()?.get();
+        // A server that pretty-prints it has line ends between the members.
+        let line = serde_json::from_str::<Sent>(data).ok()?;
+        let line = serde_json::to_string(&line).ok().filter(|line| line != "null")?;
+        // Before it is cut: no one knows a secret by its half.
+        Some(cut(&secrets::masked(&line), DATA).into_owned())
     }
 
     /// What to try next.
@@ -330,7 +355,7 @@ fn next_of(error: &Error) -> Option<&'static str> {
             _ => "see what it does with `taut doctor`, and what it says with -v",
         },
         Error::TimedOut { .. } => "give it longer with --timeout, or see what it says with -v",
-        Error::Lost(_) | Error::Violation { .. } => "see what it says with -v",
+        Error::Lost(_) | Error::Violation { .. } => "see each message with --debug",
         Error::NotOffered { .. } => "see what it offers with `taut list`",
         Error::Refused { error, .. } if error.code == taut::types::MISSING_CLIENT_CAPABILITY => {
             "answer what it asks: on a terminal, with --answer FILE, or with --root DIR for folders"
@@ -339,8 +364,18 @@ fn next_of(error: &Error) -> Option<&'static str> {
         Error::Refused { error, .. } if error.message.contains("back-channel") => {
             "let it ask in an older way: --revision 2025-11-25"
         }
-        Error::Refused { error, .. } => crate::nats::next_of(error)
-            .unwrap_or("see what it offers with `taut list`, and what it says with -v"),
+        Error::Refused { method, error } => {
+            return crate::nats::next_of(error).or_else(|| match &**method {
+                "tools/call" => Some("see what it takes with `taut list --only TOOL`"),
+                "prompts/get" => Some("see what it takes with `taut list --only PROMPT`"),
+                "resources/read" => Some("see what it offers with `taut list resources`"),
+                // It offers what it then refuses, so a list shows no more.
+                method if method.ends_with("/list") => {
+                    Some("`taut doctor` shows which hosts that hurts; --debug shows each message")
+                }
+                _ => Some("see each message with --debug"),
+            });
+        }
         _ => return None,
     })
 }
@@ -366,7 +401,7 @@ mod tests {
         };
         let hint = next("Cannot send 'elicitation/create': … has no back-channel for …");
         assert_eq!(hint, "let it ask in an older way: --revision 2025-11-25");
-        assert!(next("no such tool").contains("taut list"));
+        assert!(next("no such tool").contains("taut list --only"));
     }
 
     /// An edge of a fleet says itself why a call failed; the server's tools have nothing to do with it.

@@ -17,7 +17,8 @@ use std::io::{self, IsTerminal as _};
 use std::sync::LazyLock;
 
 use anstream::{AutoStream, ColorChoice};
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
+pub(crate) use anstyle::Style;
 
 use crate::wrap::wrapped;
 

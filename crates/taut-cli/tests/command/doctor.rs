@@ -375,7 +375,7 @@ fn what_the_official_sdks_refuse_is_told_everywhere() {
     let run = run("doctor", &server("2025-11-25 no-schema")).exits(5);
     assert!(run.out.contains("change  it is called inputSchema, not input_schema"), "{}", run.out);
     assert!(run.out.ends_with("✗ most hosts cannot use it like this: see above\n"), "{}", run.out);
-    let run = super::run("smoke", &server("2025-11-25 no-schema no-info")).exits(0);
+    let run = super::run("smoke", &server("2025-11-25 no-schema no-info")).exits(5);
     for what in ["its answer to initialize has no serverInfo", "the tool t1 has no inputSchema"] {
         let line = format!("  · hosts       the official SDKs refuse it: {what}\n");
         assert!(run.out.contains(&line), "{}", run.out);

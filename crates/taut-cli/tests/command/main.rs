@@ -87,6 +87,7 @@ mod team;
 #[cfg(unix)]
 mod terminal;
 mod usage;
+mod verdicts;
 mod watch;
 
 use std::ffi::OsStr;
@@ -124,8 +125,8 @@ fn server(role: &str) -> Vec<String> {
     rude::system::command_line(role, rude::player(role))
 }
 
-/// A server of 2025-11-25 that answers each method with a fixed result: one for each, and `*` for all
-/// others, without which they are refused. Before it answers a call it sends `ask`, if there is one, and
+/// A server of 2025-11-25 that answers each method with a fixed result, or with `{"error": …}`: one for each, and `*`
+/// for all others, without which they are refused. Before it answers a call it sends `ask`, if there is one, and
 /// reads a line.
 fn answering(results: &Value) -> Vec<String> {
     server(&format!("answers {results}"))
@@ -146,6 +147,9 @@ fn answers_with(results: &str) {
             "capabilities": { "tools": {} }, "serverInfo": { "name": "fixed", "version": "1" } });
         let opened = (method == "initialize").then_some(&opened);
         match results.get(method).or(opened).or_else(|| results.get("*")) {
+            Some(result) if result.get("error").is_some() => {
+                println!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, result["error"]);
+            }
             Some(result) => println!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
             None => {
                 println!(

@@ -1,9 +1,10 @@
 //! `taut smoke`: handshake, list, one call, close; a transcript with times.
 //!
-//! This file knows which server is tried. What is done with it is in `steps.rs`, what may be called in
-//! `pick.rs`, how it is told in `transcript.rs`.
+//! This file knows which server is tried. What is done with it is in `steps.rs` and `called.rs`, what may be called
+//! in `pick.rs`, how it is told in `transcript.rs`.
 
 mod all;
+mod called;
 mod pick;
 mod steps;
 mod transcript;

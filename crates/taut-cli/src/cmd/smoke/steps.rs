@@ -1,7 +1,6 @@
 //! The steps of `taut smoke` for one server; each is printed as soon as it is done.
 //!
-//! Closes the server after every failure and interrupt. Calls no tool that may change something, unless
-//! `--call` names it.
+//! Closes the server after every failure and interrupt. The call itself is in `called.rs`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use taut::types::ServerCapabilities;
 use taut::{
-    Answer, Client, Tool,
+    Client, Tool,
     client::{ClientEvent, Closed},
     error::ConnectPhase,
     process::ShutdownStep,
@@ -19,16 +18,14 @@ use super::pick::{Pick, pick};
 use super::transcript::{FORCED, Transcript, millis};
 use crate::args::Options;
 use crate::asking::Host;
-use crate::cells::cut;
-use crate::cmd::call::broken;
 use crate::cmd::list::{Offer, ask};
-use crate::content::{self, Piece};
-use crate::output::{DIM, GREEN, RED, YELLOW, time};
+use crate::output::{GREEN, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
 use crate::session::{builder, hang_up, hear, patient};
 use crate::signals::Interrupts;
-use crate::strict;
+use crate::strict::{self, Who};
+use crate::typed;
 
 /// What was seen while it opened, and when, counted from the start.
 #[derive(Clone, Copy, Default)]
@@ -96,13 +93,21 @@ impl Transcript<'_> {
             let cost = time(cost);
             self.aside("probe", &format!("server/discover was not answered, which cost {cost}"))?;
         }
+        let by_us = chosen.is_none();
         tokio::select! {
             exit = self.try_out(&client, chosen) => {
                 let exit = exit?;
                 let judged = host.judge(exit);
-                if judged != exit {
-                    self.summary = vec!["it asked something that nobody answered".to_owned()];
+                if judged == exit {
+                    return Ok(self.weighed(exit));
                 }
+                let what = "it asked something that nobody answered";
+                // Nobody wanted that call.
+                if by_us {
+                    self.aside("asked", what)?;
+                    return Ok(self.weighed(exit));
+                }
+                self.summary = vec![what.to_owned()];
                 Ok(judged)
             }
             // What was asked is withdrawn by being dropped.
@@ -112,6 +117,20 @@ impl Transcript<'_> {
                 Err(Problem::Interrupted)
             }
         }
+    }
+
+    /// How it all ends, by what others say of the server.
+    fn weighed(&mut self, exit: Exit) -> Exit {
+        if self.refused_by.is_none() || !matches!(exit, Exit::Worked | Exit::ToolFailed) {
+            return exit;
+        }
+        self.next = Some(typed::again("smoke", "doctor", &[]));
+        if self.refused_by != Some(Who::Sdks) {
+            return exit;
+        }
+        let words = format!("it answers taut, but {}, as most hosts do", Who::Sdks.words());
+        self.summary = vec![words];
+        Exit::Violation
     }
 
     /// What a host does with a server.
@@ -127,11 +146,12 @@ impl Transcript<'_> {
                 return Ok(exit);
             }
         };
-        let picked = match chosen {
-            Some((tool, arguments)) => Pick::Call(tool, arguments),
-            None => pick(offer.tools.as_deref().unwrap_or_default()),
+        let tools = offer.tools.as_deref().unwrap_or_default();
+        let (picked, by_us) = match chosen {
+            Some((tool, arguments)) => (Pick::Call(tool, arguments), false),
+            None => (pick(tools), true),
         };
-        let called = self.call(client, picked, offer.tools.as_deref().unwrap_or_default()).await?;
+        let called = self.call(client, (picked, by_us), tools).await?;
         let closed = self.close(client).await?;
         self.besides(client)?;
         Ok(if called == Exit::Worked { closed } else { called })
@@ -250,7 +270,7 @@ impl Transcript<'_> {
         Ok(Ok(offer))
     }
 
-    /// What works here and not with others is told, and fails nothing.
+    /// What works here and not with others is told.
     fn objections(&mut self, client: &Client, offer: &Offer) -> Result<(), Problem> {
         let opening = strict::opening(&client.diagnostics().missing);
         let tools = offer.sent.tools.as_deref().unwrap_or_default();
@@ -259,69 +279,15 @@ impl Transcript<'_> {
         for objection in &all {
             self.aside("hosts", &format!("{}: {}", objection.who.words(), objection.what))?;
         }
+        // The worst of them first.
+        let worst = [Who::Sdks, Who::TypeScript, Who::Models];
+        let by = |who: &Who| all.iter().any(|objection| objection.who == *who);
+        self.refused_by = worst.into_iter().find(by);
         if !all.is_empty() {
             let all: Vec<_> = all.iter().map(|objection| &objection.what).collect();
             self.report.insert("objections".into(), json!(all));
         }
         Ok(())
-    }
-
-    async fn call(
-        &mut self,
-        client: &Client,
-        picked: Pick,
-        tools: &[Tool],
-    ) -> Result<Exit, Problem> {
-        let (tool, arguments) = match picked {
-            Pick::Call(tool, arguments) => (tool, arguments),
-            Pick::Nothing(why) => {
-                self.report.insert("called".into(), Value::Null);
-                self.report.insert("not_called".into(), json!(why));
-                self.summary.push("nothing called".to_owned());
-                self.aside("called", &format!("nothing: {why}"))?;
-                return Ok(Exit::Worked);
-            }
-        };
-        self.wait(&format!("calling {tool}"));
-        let began = Instant::now();
-        let called = client.call(tool.as_str(), arguments.clone()).await;
-        let took = began.elapsed();
-        match called {
-            Ok(answer) => match broken(client, tools, &answer) {
-                None => self.answered(&tool, &arguments, &answer, took),
-                Some(error) => self.failed("call", &error, &client.stderr()),
-            },
-            Err(error) => self.failed("call", &error, &client.stderr()),
-        }
-    }
-
-    fn answered(
-        &mut self,
-        tool: &str,
-        arguments: &Value,
-        answer: &Answer,
-        took: Duration,
-    ) -> Result<Exit, Problem> {
-        let failed = answer.failed();
-        let (colour, sign) = if failed { (RED, "✗") } else { (GREEN, "✓") };
-        let mark = self.output.out.paint(colour, sign);
-        self.mark(mark, "called", &format!("{tool} {arguments}"), Some(took))?;
-        let pieces: Vec<Piece> = answer.content.iter().map(Piece::of).collect();
-        for line in pieces.iter().flat_map(|piece| content::lines(self.output, piece)).take(5) {
-            let line = self.output.out.paint(DIM, cut(&line, self.room(0)));
-            self.line(&format!("                {line}\n"))?;
-        }
-        self.report.insert(
-            "called".into(),
-            json!({ "tool": tool, "arguments": arguments, "failed": failed,
-                    "text": answer.text().ok(), "ms": millis(took) }),
-        );
-        if failed {
-            self.summary = vec![format!("the tool {tool} reported failure")];
-            return Ok(Exit::ToolFailed);
-        }
-        self.summary.push("one call".to_owned());
-        Ok(Exit::Worked)
     }
 
     async fn close(&mut self, client: &Client) -> Result<Exit, Problem> {

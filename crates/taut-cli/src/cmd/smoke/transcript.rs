@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use crate::cells::{cut, pad};
-use crate::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, time};
+use crate::gate::Style;
+use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, time};
 use crate::problem::{Exit, Problem, exit_of};
 use crate::spinner::Spinner;
+use crate::strict::Who;
 
 /// How the summary says that a server did not end by itself.
 pub(super) const FORCED: &str = "it had to be forced to end";
@@ -25,6 +27,10 @@ pub(super) struct Transcript<'a> {
     pub(super) report: Map<String, Value>,
     /// What the last line says.
     pub(super) summary: Vec<String>,
+    /// Who cannot use a server that works here.
+    pub(super) refused_by: Option<Who>,
+    /// What to try next.
+    pub(super) next: Option<String>,
     /// What a probe has cost that the server did not answer.
     pub(super) unprobed: Option<Duration>,
     spinner: Option<Spinner>,
@@ -46,7 +52,17 @@ impl<'a> Transcript<'a> {
     pub(super) fn silent(output: &'a Output, shown: &str) -> Self {
         let report = Map::from_iter([("command".to_owned(), json!(shown))]);
         let (began, summary) = (Instant::now(), Vec::new());
-        Self { output, began, report, summary, unprobed: None, spinner: None, silent: true }
+        Self {
+            output,
+            began,
+            report,
+            summary,
+            refused_by: None,
+            next: None,
+            unprobed: None,
+            spinner: None,
+            silent: true,
+        }
     }
 
     /// What went wrong, in a line.
@@ -86,25 +102,42 @@ impl<'a> Transcript<'a> {
         if self.output.json {
             self.report.insert("ok".into(), json!(exit == Exit::Worked));
             self.report.insert("exit".into(), json!(exit as u8));
+            self.report.extend(self.next.map(|next| ("next".to_owned(), json!(next))));
             self.report.insert("total_ms".into(), millis(took));
             return self.output.document(&self.report);
         }
+        let (style, words) = self.verdict(exit, &time(took));
+        let reader = self.output.out;
+        let words = reader.line(&words).into_owned();
+        self.line(&format!("\n{}\n", reader.paint(style, words)))?;
+        match &self.next {
+            Some(next) => self.line(&format!(
+                "{} {}\n",
+                reader.paint(CYAN, "  try:"),
+                reader.line(&crate::secrets::masked(next))
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The last line.
+    fn verdict(&self, exit: Exit, total: &str) -> (Style, String) {
         let words = self.summary.join(", ");
-        let total = time(took);
-        let verdict = match exit {
+        let called = self.report.get("called").filter(|called| !called.is_null());
+        let failed = called.is_some_and(|called| called["failed"] == true);
+        let forced = self.summary.iter().any(|words| words == FORCED);
+        match exit {
+            Exit::Worked if self.refused_by.is_some() => {
+                (YELLOW, format!("! it works here, but not everywhere: {words}, {total} in all"))
+            }
             // A server that had to be killed gets no tick.
-            Exit::Worked if self.summary.iter().any(|words| words == FORCED) => {
-                self.output.out.paint(YELLOW, format!("! it works: {words}, {total} in all"))
+            Exit::Worked if forced => (YELLOW, format!("! it works: {words}, {total} in all")),
+            Exit::Worked if called.is_none() || failed => {
+                (YELLOW, format!("✓ it works: {words}, {total} in all"))
             }
-            Exit::Worked if self.report.get("called").is_none_or(Value::is_null) => {
-                self.output.out.paint(YELLOW, format!("✓ it works: {words}, {total} in all"))
-            }
-            Exit::Worked => {
-                self.output.out.paint(GREEN, format!("✓ it works: {words}, {total} in all"))
-            }
-            _ => self.output.out.paint(RED, format!("✗ {words}, after {total}")),
-        };
-        self.line(&format!("\n{verdict}\n"))
+            Exit::Worked => (GREEN, format!("✓ it works: {words}, {total} in all")),
+            _ => (RED, format!("✗ {words}, after {total}")),
+        }
     }
 
     pub(super) fn wait(&mut self, label: &str) {
