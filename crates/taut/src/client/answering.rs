@@ -21,7 +21,7 @@ use crate::mcp::{
     ClientCapabilities, CreateMessageParams, ElicitAction, ElicitParams, ElicitResult, JsonObject,
     ListRootsResult, Method, Revision, WriteJson,
 };
-use crate::rpc::{ErrorObject, Params, Trouble, code};
+use crate::rpc::{ErrorObject, Params, Trouble, TroubleKind, code};
 
 /// The loop's service for a client.
 pub(super) struct ClientService(pub(super) Arc<SessionState>);
@@ -61,7 +61,7 @@ impl Service for ClientService {
 
     fn notification(&mut self, method: &str, params: &Params<'_>) {
         if let Some(relayed) = &self.0.settings.relay {
-            relayed.relay.notification(method, params);
+            relayed.relay.notification(&self.0, method, params);
         }
         let params = params.raw();
         if let Some(known) = Method::parse(method) {
@@ -87,6 +87,12 @@ impl Service for ClientService {
     }
 
     fn trouble(&mut self, trouble: &Trouble) {
+        if let Some(relayed) = &self.0.settings.relay
+            && trouble.kind == TroubleKind::Late
+            && let Ok(call) = trouble.excerpt.trim_matches('"').parse()
+        {
+            relayed.relay.late(call);
+        }
         self.0.monitor.trouble(trouble);
     }
 

@@ -29,7 +29,7 @@ mod supervise;
 
 pub use connection::{Client, ClientBuilder, Closed, IntoResponse, RequestContext};
 #[cfg(feature = "server")]
-pub(crate) use connection::{Relay, Relayed};
+pub(crate) use connection::{Relay, Relayed, SessionState};
 pub use listen::ChangeStream;
 #[cfg(feature = "server")]
 pub(crate) use listen::list_changes;

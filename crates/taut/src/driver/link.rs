@@ -245,6 +245,11 @@ impl Link {
         self.lock().close != Close::No
     }
 
+    /// Whether the connection is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.over.is_raised()
+    }
+
     /// How the connection ended, if it has.
     pub(crate) fn ending(&self) -> Option<Ending> {
         self.lock().ended.clone()

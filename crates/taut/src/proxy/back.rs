@@ -5,6 +5,7 @@
 //! only call that is open, or waits until only one is.
 
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -15,8 +16,10 @@ use super::state::{
 };
 use super::text::{JsonText, with_token};
 use super::translate::{object_of, progress_token, relayed_params, without};
-use crate::client::{Relay, list_changes};
-use crate::driver::{AnswerFuture, Either, IncomingRequest, Link, Outcome, Watcher, first, ready};
+use crate::client::{Relay, SessionState, list_changes};
+use crate::driver::{
+    AnswerFuture, Either, IncomingRequest, Link, Outcome, Watcher, first, now, ready,
+};
 use crate::json::edit::{Edit, around, edited};
 use crate::json::{JsonBuf, JsonRef};
 use crate::lock::lock;
@@ -25,6 +28,10 @@ use crate::rpc::{CallId, ErrorObject, Id, Params, take};
 
 /// So much may wait to be sent to the only client of a server before the server is no longer read.
 const CLIENT_CROWDED: usize = 128 << 10;
+
+/// How long a question that comes with the handshake waits for its end: the proxy only has to take the answer in. A
+/// server that asks before it answers is held up that long.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// What a question takes beside its params.
 const QUESTION: usize = 256;
@@ -82,14 +89,23 @@ impl BackState {
         }
     }
 
+    /// The same for what may not reach a client by mistake, and came at this time: nothing may belong to another
+    /// client's call that was withdrawn.
+    fn certain_call(&self, at: Instant) -> Option<ProxiedCall> {
+        let call = self.only_call()?;
+        let hidden = lock(&self.ghosts).hides_other(&call.request.front, at);
+        (!hidden).then_some(call)
+    }
+
     /// The call that a question belongs to: the only one, or the one that is left in time.
     async fn whose(&self) -> Result<ProxiedCall, ErrorObject> {
         let limit = self.shared.upgrade().map(|shared| shared.settings.attribution);
+        let came = now();
         let found = async {
             loop {
                 let mut changed = std::pin::pin!(self.changed.notified());
                 changed.as_mut().enable();
-                if let Some(call) = self.only_call() {
+                if let Some(call) = self.certain_call(came) {
                     return Some(call);
                 }
                 if self.open_calls() == 0 {
@@ -105,9 +121,20 @@ impl BackState {
                 "nobody can be asked: no request of a client is under way",
             )),
             Err(_) => Err(ErrorObject::internal(
-                "nobody can be asked: several requests are under way, and nothing tells to which of \
-                 them the question belongs; --serial sends one at a time",
+                "nobody can be asked: several requests are under way, or one was cancelled just now, and nothing \
+                 tells to which of them the question belongs; --serial sends one at a time",
             )),
+        }
+    }
+
+    /// Whether the answer to a question for roots is known: none of the clients that it may be meant for has any.
+    fn has_no_roots(&self) -> bool {
+        let calls = self.calls();
+        let mut requests =
+            calls.values().filter(|call| matches!(call.kind, CallKind::Request)).peekable();
+        match requests.peek() {
+            None => !self.promised_roots,
+            Some(_) => requests.all(|call| !call.has_roots()),
         }
     }
 
@@ -124,6 +151,14 @@ impl BackState {
                 let _ = front.link.notify(None, method.as_str(), None);
             }
             self.streams.tell(*method, None);
+        }
+    }
+
+    /// A notification, now that the connection is ready for clients.
+    pub(super) fn hear(&self, method: &str, params: &Params<'_>) {
+        match self.revision.get() {
+            Some(revision) if revision.is_modern() => self.modern_notification(method, params),
+            _ => self.legacy_notification(method, params),
         }
     }
 
@@ -151,27 +186,34 @@ impl BackState {
         call.map(|call| call.request.id)
     }
 
-    /// A log line goes to the session that is alone here, or to the only request that wants lines.
+    /// A log line goes to the session that is alone here, or to the only request that wants lines, unless it may
+    /// be another client's: that one's line is nobody's to see.
     fn log(&self, params: &Params<'_>) {
         if let Some(front) = self.only_session() {
             let about = self.about(&front);
             return forward(&front, about.as_ref(), Method::Message.as_str(), params);
         }
         let level: Option<Level> = params.optional("level").ok().flatten();
-        let wanting: Vec<ProxiedCall> = {
+        let only = {
             let calls = self.calls();
             let wants = |call: &&ProxiedCall| match (&call.level, &level) {
                 (Some(least), Some(level)) => level >= least,
                 (None, _) => call.request.front.session().is_some(),
                 _ => false,
             };
-            let requests = calls.values().filter(|call| matches!(call.kind, CallKind::Request));
-            requests.filter(wants).cloned().collect()
+            let requests = || calls.values().filter(|call| matches!(call.kind, CallKind::Request));
+            let mut wanting = requests().filter(wants);
+            let (Some(only), None) = (wanting.next(), wanting.next()) else { return };
+            let front = &only.request.front;
+            // The server of a parked call waits.
+            let of_other =
+                |call: &ProxiedCall| !call.parked && !Arc::ptr_eq(&call.request.front, front);
+            if requests().any(of_other) || lock(&self.ghosts).hides_other(front, now()) {
+                return;
+            }
+            only.clone()
         };
-        // With several nobody knows whose it is, and another's line is nobody's to see.
-        if let [only] = &wanting[..] {
-            only.request.tell(Method::Message.as_str(), object_of(params).text().to_owned());
-        }
+        only.request.tell(Method::Message.as_str(), object_of(params).text().to_owned());
     }
 
     /// A modern server ends a stream of changes (CAN-11). It cancels nothing else.
@@ -225,7 +267,7 @@ impl BackState {
             _ if tag.is_some() => {}
             // What is new to us is passed on where it is clear to whom.
             _ => {
-                if let Some(call) = self.only_call() {
+                if let Some(call) = self.certain_call(now()) {
                     call.request.tell(method, object_of(params).text().to_owned());
                 }
             }
@@ -277,7 +319,8 @@ impl Relay for BackState {
         let params = request.params.clone().into_owned();
         let cancelled = request.cancelled.clone();
         let back = request.link.clone();
-        let only = self.only_session();
+        let opened = self.opened.is_raised();
+        let only = self.only_session().filter(|_| opened);
         let about = only.as_ref().and_then(|front| self.about(front));
         let held = match self.hold(params.raw().map_or(0, |raw| raw.get().len())) {
             Ok(held) => held,
@@ -285,12 +328,27 @@ impl Relay for BackState {
         };
         Box::pin(async move {
             let asking = async {
+                let (mut only, mut about) = (only, about);
+                if !opened {
+                    // A server may ask as soon as it has answered the handshake. One that asks before waits in vain.
+                    let opened = tokio::time::timeout(OPENING, self.opened.raised()).await;
+                    opened.map_err(|_| {
+                        ErrorObject::internal("nobody can be asked: the handshake is not over")
+                    })?;
+                    only = self.only_session();
+                    about = only.as_ref().and_then(|front| self.about(front));
+                }
                 if let Some(front) = only {
                     let _held = held;
                     return ask(&front, about.as_ref(), &method, &params, &back).await;
                 }
+                let no_roots = || Ok(JsonBuf::copied(&["{\"roots\":[]}"]));
+                if known == Some(Method::ListRoots) && self.has_no_roots() {
+                    return no_roots();
+                }
                 let call = self.whose().await?;
                 match (&call.questions, known) {
+                    (_, Some(Method::ListRoots)) if !call.has_roots() => no_roots(),
                     (WayToAsk::Inside(asked), Some(method)) if method.is_embedded_in_modern() => {
                         let (reply, answer) = oneshot::channel();
                         let params = params.raw().map(|raw| raw.get().to_owned());
@@ -316,12 +374,15 @@ impl Relay for BackState {
         })
     }
 
-    fn notification(&self, method: &str, params: &Params<'_>) {
-        match self.revision.get() {
-            Some(revision) if revision.is_modern() => self.modern_notification(method, params),
-            Some(_) => self.legacy_notification(method, params),
-            // Before the connection is open nothing is anybody's.
-            None => {}
+    fn notification(&self, from: &Arc<SessionState>, method: &str, params: &Params<'_>) {
+        if !self.keep_early(from, method, params) {
+            self.hear(method, params);
+        }
+    }
+
+    fn late(&self, call: u64) {
+        if lock(&self.ghosts).answered(call) {
+            self.changed.notify_waiters();
         }
     }
 

@@ -14,7 +14,7 @@ use super::state::{
 use super::text::{JsonText, closed, no_answer, raw_outcome};
 use super::translate::server_info;
 use crate::client::Client;
-use crate::driver::{Link, Outcome, PendingCall, Watcher};
+use crate::driver::{Link, Outcome, PendingCall, Watcher, now};
 use crate::lock::lock;
 use crate::mcp::{Level, Method, Revision, ServerCapabilities};
 use crate::rpc::{ErrorObject, Seed, take};
@@ -94,7 +94,20 @@ impl Back {
 impl ProxiedCall {
     /// A call that is made for `request`, and that asks its client in this way.
     pub(super) fn new(request: FrontRequest, questions: WayToAsk) -> Self {
-        Self { request, level: None, questions, kind: CallKind::Request, parked: false }
+        let kind = CallKind::Request;
+        Self { request, level: None, questions, kind, roots: false, parked: false }
+    }
+
+    /// Whether its client has roots.
+    pub(super) fn has_roots(&self) -> bool {
+        match self.questions {
+            WayToAsk::Requests => self
+                .request
+                .front
+                .session()
+                .is_some_and(|session| session.asker.capabilities.roots.is_some()),
+            WayToAsk::Inside(_) | WayToAsk::Refused => self.roots,
+        }
     }
 }
 
@@ -109,13 +122,16 @@ impl BackCall {
         // Nothing was sent: the connection had ended.
         let Some(pending) = &mut self.pending else { return Err(closed()) };
         let outcome = pending.await;
+        if let Some(guard) = &mut self.guard {
+            guard.answered = true;
+        }
         outcome.unwrap_or_else(|| Err(self.back.lost("")))
     }
 }
 
 impl Drop for OpenGuard {
     fn drop(&mut self) {
-        self.state.leave(self.number);
+        self.state.leave(self.number, self.answered);
     }
 }
 
@@ -137,12 +153,27 @@ impl BackState {
 
     /// A call is open from now on.
     pub(super) fn enter(self: &Arc<Self>, number: u64, call: ProxiedCall) -> OpenGuard {
+        let is_request = matches!(call.kind, CallKind::Request);
         self.calls().insert(number, call);
-        OpenGuard { state: self.clone(), number }
+        if is_request && self.early_lines.load(Ordering::Acquire) {
+            self.tell_early_lines();
+        }
+        OpenGuard { state: self.clone(), number, answered: false }
     }
 
-    fn leave(&self, number: u64) {
-        let _gone = take(&mut self.calls(), &number);
+    fn leave(&self, number: u64, answered: bool) {
+        let ghostly = !answered && !self.over.load(Ordering::Acquire);
+        let shared = self.shared.upgrade().filter(|_| ghostly);
+        let gone = {
+            let mut calls = self.calls();
+            let gone = take(&mut calls, &number);
+            if let (Some(call), Some(shared)) = (&gone, &shared) {
+                // Under the lock of the calls: no question may find it in neither place.
+                lock(&self.ghosts).add(number, call, now(), shared.settings.attribution);
+            }
+            gone
+        };
+        drop(gone);
         self.changed.notify_waiters();
     }
 

@@ -1,6 +1,8 @@
-//! The addresses that clients follow, each with the number of those who do, bounded in bytes.
+//! The addresses that clients follow, each with the number of those who do, bounded in bytes, in the order in which
+//! they came: where a server takes only so many, it is to keep the first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crate::rpc::ErrorObject;
 
@@ -10,10 +12,18 @@ const ENTRY: usize = 64;
 /// A set of addresses. One that several clients follow stays until the last one leaves it.
 #[derive(Default)]
 pub(super) struct Followed {
-    uris: BTreeMap<String, usize>,
+    uris: HashMap<Arc<str>, Follower>,
+    order: BTreeMap<u64, Arc<str>>,
+    next: u64,
     bytes: usize,
     /// How many bytes there may be, see `ProxyBuilder::max_subscription_bytes`.
     max: usize,
+}
+
+struct Follower {
+    count: usize,
+    /// Its key in the order.
+    place: u64,
 }
 
 impl Followed {
@@ -24,8 +34,8 @@ impl Followed {
     /// Adds one follower. Returns whether nobody has followed the address so far, or an error if there is no
     /// room for it.
     pub(super) fn add(&mut self, uri: &str) -> Result<bool, ErrorObject> {
-        if let Some(count) = self.uris.get_mut(uri) {
-            *count += 1;
+        if let Some(known) = self.uris.get_mut(uri) {
+            known.count += 1;
             return Ok(false);
         }
         let bytes = self.bytes.saturating_add(uri.len() + ENTRY);
@@ -37,17 +47,21 @@ impl Followed {
             )));
         }
         self.bytes = bytes;
-        self.uris.insert(uri.to_owned(), 1);
+        let (uri, place): (Arc<str>, u64) = (uri.into(), self.next);
+        self.next += 1;
+        self.order.insert(place, uri.clone());
+        self.uris.insert(uri, Follower { count: 1, place });
         Ok(true)
     }
 
     /// Takes one follower away. Returns whether it was the last one.
     pub(super) fn remove(&mut self, uri: &str) -> bool {
-        let Some(count) = self.uris.get_mut(uri) else { return false };
-        *count -= 1;
-        if *count > 0 {
+        let Some(known) = self.uris.get_mut(uri) else { return false };
+        known.count -= 1;
+        if known.count > 0 {
             return false;
         }
+        self.order.remove(&known.place);
         self.uris.remove(uri);
         self.bytes -= uri.len() + ENTRY;
         true
@@ -57,8 +71,9 @@ impl Followed {
         self.uris.contains_key(uri)
     }
 
+    /// All of them, the first first.
     pub(super) fn all(&self) -> Vec<String> {
-        self.uris.keys().cloned().collect()
+        self.order.values().map(|uri| uri.to_string()).collect()
     }
 }
 
@@ -76,6 +91,17 @@ mod tests {
         assert!(followed.remove("a"));
         assert!(!followed.remove("a"));
         assert_eq!((followed.all().len(), followed.bytes), (0, 0));
+    }
+
+    #[test]
+    fn addresses_keep_the_order_in_which_they_came() {
+        let mut followed = Followed::new(1 << 10);
+        for uri in ["c", "a", "b", "a"] {
+            let _ = followed.add(uri);
+        }
+        followed.remove("c");
+        let _ = followed.add("c");
+        assert_eq!(followed.all(), ["a", "b", "c"]);
     }
 
     #[test]

@@ -388,6 +388,7 @@ fn withdraw(target: Option<InFlight>) {
 
 impl Drop for Front {
     fn drop(&mut self) {
+        self.state.closing.raise();
         let targets = std::mem::take(&mut *self.state.targets());
         targets.into_values().for_each(|target| withdraw(Some(target)));
         self.state.unread.wake();

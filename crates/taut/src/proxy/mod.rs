@@ -7,10 +7,13 @@
 // | `translate` | how a message of one era reads in the other; pure |
 // | `connector` | how the server is reached |
 // | `state` | what everything below is made of, as data |
+// | `cancelled` | calls that were withdrawn, and may still be heard of |
+// | `early` | what a server says before anybody can be told |
 // | `text`, `in_flight`, `calls`, `streams`, `session`, `parked` | one part of that data each |
 // | `back` | what a server says unasked: questions and their bounds, log lines, changes |
 // | `relay` | messages between equal eras: only ids and progress tokens change |
 // | `to_legacy` | what a modern client needs of a legacy server |
+// | `following` | subscriptions, gathered into few streams |
 // | `to_modern` | what a legacy client needs of a modern server |
 // | `slot` | a place for a connection: opened on demand, opened again when it was lost |
 // | `front` | one connection of a client: where each message goes |
@@ -22,8 +25,11 @@
 
 mod back;
 mod calls;
+mod cancelled;
 mod connector;
+mod early;
 mod followed;
+mod following;
 mod front;
 mod in_flight;
 mod parked;

@@ -47,7 +47,7 @@ pub(super) fn relay(
     let pool = pool.map(Arc::downgrade);
     let number = back.link.reserve_call();
     front.add(serial, InFlight::Call(back.link.clone(), number));
-    let guard = back.state.enter(number.number(), call);
+    let mut guard = back.state.enter(number.number(), call);
     let (answered, owner) = (front.clone(), Arc::downgrade(back));
     let older = (revision < back.revision()).then_some(revision);
     let name: Cow<'static, str> = match known {
@@ -55,6 +55,7 @@ pub(super) fn relay(
         None => method.clone().into_owned().into(),
     };
     let waiter = move |outcome: Result<&RawValue, Failure>| {
+        guard.answered = true;
         drop(guard);
         answered.done(serial);
         if let (Ok(raw), Some(slot)) = (&outcome, pool.and_then(|slot| slot.upgrade())) {

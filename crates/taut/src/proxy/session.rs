@@ -42,6 +42,7 @@ impl LegacySession {
             initialized: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             followed: Mutex::new(Followed::new(max_followed)),
+            changes: Mutex::default(),
             heard: Mutex::default(),
             stream: tokio::sync::Mutex::new(None),
         }
@@ -60,8 +61,12 @@ impl LegacySession {
         self.failed.load(Ordering::Acquire)
     }
 
+    /// What the next stream names.
     fn followed(&self) -> Vec<String> {
-        lock(&self.followed).all()
+        let changes = lock(&self.changes);
+        let mut all = lock(&self.followed).all();
+        all.retain(|uri| !changes.is_untried(uri));
+        all
     }
 
     fn level(&self) -> Option<Level> {
@@ -99,6 +104,7 @@ impl LegacySession {
             return;
         }
         if back.is_modern() {
+            lock(&self.changes).has_room();
             self.clone().open_stream(front.clone(), back.clone());
             return;
         }
@@ -239,10 +245,14 @@ pub(super) fn at_revision(opening: JsonRef<'_>, revision: Revision) -> String {
 }
 
 /// Who a modern request says that it comes from. A legacy server is told that everything can be asked
-/// that the proxy can pass on.
+/// that the proxy can pass on, but for roots that this client does not have.
 pub(super) fn identity_of(params: &Params<'_>) -> Identity {
     let info = info_of(params);
-    Identity { era: Era::Modern, initialize: None, info, capabilities: union() }
+    let declared =
+        params.member("_meta").and_then(|meta| meta.member(meta_keys::CLIENT_CAPABILITIES));
+    let roots = declared.and_then(|declared| declared.member("roots"));
+    let capabilities = union(roots.is_some_and(JsonRef::is_object));
+    Identity { era: Era::Modern, initialize: None, info, capabilities }
 }
 
 /// The name that a modern request gives its sender.

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -18,7 +18,7 @@ use super::state::{
     SlotState,
 };
 use super::text::{closed, no_answer};
-use crate::client::Relayed;
+use crate::client::{Relayed, RestartPolicy};
 use crate::driver::{Either, Flag, first, isolated, now};
 use crate::lock::lock;
 use crate::mcp::{Era, Method};
@@ -54,7 +54,8 @@ impl BackSlot {
     /// The connection, if it is open and nothing waits for it.
     pub(super) fn ready(&self) -> Option<Arc<Back>> {
         match &self.lock().phase {
-            SlotPhase::Ready(back) => Some(back.clone()),
+            // One that has ended is none, although nothing has been done about it so far.
+            SlotPhase::Ready(back) if !back.link.is_over() => Some(back.clone()),
             _ => None,
         }
     }
@@ -83,6 +84,12 @@ impl BackSlot {
     pub(super) fn run(self: &Arc<Self>, size: usize, job: BackJob) {
         let mut state = self.lock();
         match &mut state.phase {
+            SlotPhase::Ready(back) if back.link.is_over() => {
+                // What watches it opens the next one, as soon as its process has ended as well.
+                let ended = Some(back.clone());
+                let (waiting, bytes) = (vec![job], size + JOB);
+                state.phase = SlotPhase::Opening { waiting, bytes, ended };
+            }
             SlotPhase::Ready(back) => {
                 let back = back.clone();
                 drop(state);
@@ -97,12 +104,13 @@ impl BackSlot {
                 );
                 job(Err(&no_answer("busy", words, false)));
             }
-            SlotPhase::Opening { waiting, bytes } => {
+            SlotPhase::Opening { waiting, bytes, .. } => {
                 *bytes += size + JOB;
                 waiting.push(job);
             }
             SlotPhase::Idle => {
-                state.phase = SlotPhase::Opening { waiting: vec![job], bytes: size + JOB };
+                let (waiting, bytes) = (vec![job], size + JOB);
+                state.phase = SlotPhase::Opening { waiting, bytes, ended: None };
                 drop(state);
                 tokio::spawn(self.clone().open_after(Duration::ZERO));
             }
@@ -130,6 +138,7 @@ impl BackSlot {
             shared: self.shared.clone(),
             sessions: self.sessions.clone(),
             streams: self.streams.clone(),
+            promised_roots: self.identity.capabilities.roots.is_some(),
             ..BackState::default()
         });
         let mut builder = shared.settings.client.clone();
@@ -151,8 +160,11 @@ impl BackSlot {
             Either::First(Err(error)) => {
                 let error = error.to_string();
                 let words = format!("no connection to the server: {error}");
-                self.failed(&no_answer("unreachable", words, false));
+                let again = self.failed(&no_answer("unreachable", words, false), &shared);
                 shared.tell(&ProxyEvent::Failed { error });
+                if let Some(delay) = again {
+                    self.open_after(delay).await;
+                }
                 return;
             }
         };
@@ -164,13 +176,17 @@ impl BackSlot {
         }
         self.streams.attach(&back);
         let again = std::mem::replace(&mut self.lock().had, true);
-        tokio::spawn(Self::watch(Arc::downgrade(&self), back.clone(), shared.open.subscribe()));
-        self.settle(&back, again);
+        let (counted, began) = (shared.open.subscribe(), now());
+        if self.settle(&back, again) {
+            back.state.tell_early(&back.client.0.session.state, back.capabilities());
+        }
+        // Not before: it would find an end that comes at once, and no connection that was ready.
+        tokio::spawn(Self::watch(Arc::downgrade(&self), back, counted, began));
     }
 
     /// Does what waits, in order, and is ready when nothing waits any more. Before that, sessions that had
-    /// another connection (`again`) go on with this one.
-    fn settle(&self, back: &Arc<Back>, again: bool) {
+    /// another connection (`again`) go on with this one. Says whether it is ready.
+    fn settle(&self, back: &Arc<Back>, again: bool) -> bool {
         if again {
             self.resumed(back);
         }
@@ -180,34 +196,61 @@ impl BackSlot {
                 match &mut state.phase {
                     SlotPhase::Opening { waiting, .. } if waiting.is_empty() => {
                         state.phase = SlotPhase::Ready(back.clone());
-                        return;
+                        return true;
                     }
-                    SlotPhase::Opening { waiting, bytes } => {
+                    SlotPhase::Opening { waiting, bytes, .. } => {
                         *bytes = 0;
                         std::mem::take(waiting)
                     }
                     // Closed meanwhile: the connection ends with its last owner.
-                    _ => return,
+                    _ => return false,
                 }
             };
             jobs.into_iter().for_each(|job| job(Ok(back)));
         }
     }
 
-    /// There is no connection: whoever waits is told, and the next request tries again.
-    fn failed(&self, error: &ErrorObject) {
-        let mut state = self.lock();
-        // Closed meanwhile, it stays so.
-        let SlotPhase::Opening { waiting, .. } = &mut state.phase else { return };
-        let waiting = std::mem::take(waiting);
-        state.phase = SlotPhase::Idle;
-        drop(state);
+    /// There is no connection: what waits is told. Returns when to try again, if clients listen and the policy says
+    /// so; otherwise the next request does.
+    fn failed(&self, error: &ErrorObject, shared: &ProxyShared) -> Option<Duration> {
+        let (waiting, again) = {
+            let mut state = self.lock();
+            // Closed meanwhile, it stays so.
+            let SlotPhase::Opening { waiting, .. } = &mut state.phase else { return None };
+            let waiting = std::mem::take(waiting);
+            let again = self.next_try(&mut state, &shared.settings.restart, Duration::ZERO);
+            state.phase = match again {
+                Some(_) => SlotPhase::opening(),
+                None => SlotPhase::Idle,
+            };
+            (waiting, again)
+        };
+        if again.is_none() {
+            self.streams.give_up();
+        }
         waiting.into_iter().for_each(|job| job(Err(error)));
+        again
+    }
+
+    /// When to connect again after a connection that lasted so long, if clients listen and the policy says so.
+    fn next_try(
+        &self,
+        state: &mut SlotState,
+        policy: &RestartPolicy,
+        uptime: Duration,
+    ) -> Option<Duration> {
+        // What a request starts is not counted.
+        let listening = !self.sessions.all().is_empty() || !self.streams.is_empty();
+        listening.then(|| state.backoff.handle_lost(policy, uptime)).flatten()
     }
 
     /// Waits for the end of a connection and takes care of what follows.
-    async fn watch(slot: Weak<Self>, back: Arc<Back>, counted: watch::Receiver<()>) {
-        let began = now();
+    async fn watch(
+        slot: Weak<Self>,
+        back: Arc<Back>,
+        counted: watch::Receiver<()>,
+        began: Instant,
+    ) {
         // Nothing here keeps the connection: it ends when nobody uses it any more.
         let (ended, calls) = (back.client.0.session.over(), back.state.clone());
         drop(back);
@@ -216,27 +259,39 @@ impl BackSlot {
         calls.over();
         let Some(slot) = slot.upgrade() else { return };
         let Some(shared) = slot.shared.upgrade() else { return };
-        let delay = {
-            let mut state = slot.lock();
-            if !matches!(state.phase, SlotPhase::Ready(_)) {
-                return;
-            }
-            let uptime = now().saturating_duration_since(began);
-            let delay = state.backoff.handle_lost(&shared.settings.restart, uptime);
-            let wanted = !slot.sessions.all().is_empty() || !slot.streams.is_empty();
-            match delay {
-                Some(_) if wanted => {
-                    state.phase = SlotPhase::Opening { waiting: Vec::new(), bytes: 0 };
-                }
-                // The next request opens it again.
-                _ => state.phase = SlotPhase::Idle,
-            }
-            delay.filter(|_| wanted)
-        };
+        let Some(again) = slot.lost(&calls, &shared.settings.restart, began) else { return };
         shared.tell(&ProxyEvent::Lost { reason: closed.to_string() });
-        if let Some(delay) = delay {
-            slot.open_after(delay).await;
+        match again {
+            Some(delay) => slot.open_after(delay).await,
+            None => slot.streams.give_up(),
         }
+    }
+
+    /// The connection has ended. Returns when to open the next one, if that is wanted at all, or nothing if the
+    /// connection was closed here.
+    fn lost(
+        &self,
+        ended: &Arc<BackState>,
+        policy: &RestartPolicy,
+        began: Instant,
+    ) -> Option<Option<Duration>> {
+        let mut state = self.lock();
+        let is_it = |back: &Arc<Back>| Arc::ptr_eq(&back.state, ended);
+        let waited_for = match &state.phase {
+            SlotPhase::Ready(back) if is_it(back) => false,
+            SlotPhase::Opening { ended: Some(back), .. } if is_it(back) => true,
+            _ => return None,
+        };
+        let uptime = now().saturating_duration_since(began);
+        let again = self.next_try(&mut state, policy, uptime);
+        // A request that waits tries again at once where nothing else would, as one does that comes later.
+        let again = again.or_else(|| waited_for.then_some(Duration::ZERO));
+        match (&mut state.phase, again) {
+            (SlotPhase::Opening { ended, .. }, Some(_)) => *ended = None,
+            (phase, Some(_)) => *phase = SlotPhase::opening(),
+            (phase, None) => *phase = SlotPhase::Idle,
+        }
+        Some(again)
     }
 
     /// A new connection stands in for a lost one: sessions go on, and clients are told that everything may
@@ -267,6 +322,13 @@ impl BackSlot {
             }
             SlotPhase::Idle | SlotPhase::Closed => {}
         }
+    }
+}
+
+impl SlotPhase {
+    /// A connection is to be opened, and nothing waits for it.
+    fn opening() -> Self {
+        Self::Opening { waiting: Vec::new(), bytes: 0, ended: None }
     }
 }
 

@@ -4,7 +4,7 @@
 //! whose calls are open on it, and a client's connection knows its session. What is done with each is in
 //! the file that is named after it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 
 use super::connector::{Connector, ProxyEvent};
 use super::followed::Followed;
-use crate::client::{Backoff, Client, ClientBuilder, RestartPolicy};
+use crate::client::{Backoff, Client, ClientBuilder, RestartPolicy, SessionState};
 use crate::driver::{Flag, Link, Options, Outcome, PendingCall};
 use crate::json::RawJson;
 use crate::mcp::{
@@ -116,6 +116,8 @@ pub(super) enum SlotPhase {
     Opening {
         waiting: Vec<BackJob>,
         bytes: usize,
+        /// The connection before, which has ended without a word of its watcher so far: that one opens the next.
+        ended: Option<Arc<Back>>,
     },
     Ready(Arc<Back>),
     Closed,
@@ -196,6 +198,8 @@ pub(super) struct ProxiedCall {
     pub(super) level: Option<Level>,
     pub(super) questions: WayToAsk,
     pub(super) kind: CallKind,
+    /// Whether its client, a modern one, has roots.
+    pub(super) roots: bool,
     /// Whether it waits for an answer of its client, and so asks nothing else meanwhile.
     pub(super) parked: bool,
 }
@@ -222,6 +226,8 @@ pub(super) struct SessionStream {
 pub(super) struct OpenGuard {
     pub(super) state: Arc<BackState>,
     pub(super) number: u64,
+    /// Whether the server has answered. A call that ends otherwise was withdrawn, and may go on there.
+    pub(super) answered: bool,
 }
 
 /// What belongs to a connection and has to be known where messages come in.
@@ -232,6 +238,16 @@ pub(super) struct BackState {
     pub(super) revision: OnceLock<Revision>,
     pub(super) calls: Mutex<HashMap<u64, ProxiedCall, Seed>>,
     pub(super) changed: Notify,
+    /// Calls that were withdrawn.
+    pub(super) ghosts: Mutex<Ghosts>,
+    /// What the server said before there was anybody to tell.
+    pub(super) early: Mutex<Early>,
+    /// Whether log lines of that are left, so that nearly always nothing has to be locked.
+    pub(super) early_lines: AtomicBool,
+    /// Raised when all of that was told.
+    pub(super) opened: Flag,
+    /// Whether the server was told of roots, so that it may ask for them at any time.
+    pub(super) promised_roots: bool,
     /// Those of its slot.
     pub(super) sessions: Arc<SlotSessions>,
     /// Those of its slot.
@@ -286,6 +302,8 @@ pub(super) struct LegacySession {
     pub(super) failed: AtomicBool,
     /// The addresses that the client follows.
     pub(super) followed: Mutex<Followed>,
+    /// The changes to them that a modern server has not acknowledged yet.
+    pub(super) changes: Mutex<FollowChanges>,
     /// The stream whose changes are passed on: the one that was acknowledged last. While one takes the place of
     /// another, both tell of the same changes.
     pub(super) heard: Mutex<Option<Arc<SessionStream>>>,
@@ -339,6 +357,8 @@ pub(super) struct LocalStreamsState {
     pub(super) followed: Followed,
     /// The connection that is subscribed to what they follow.
     pub(super) back: Weak<Back>,
+    /// Raised when there will be no further connection.
+    pub(super) given_up: Flag,
 }
 
 /// A call that waits.
@@ -365,4 +385,57 @@ pub(super) struct Routes {
     pub(super) slots: HashMap<u64, Weak<BackSlot>>,
     /// The oldest first.
     pub(super) order: VecDeque<u64>,
+}
+
+/// The notifications that came too early.
+#[derive(Default)]
+pub(super) struct Early {
+    pub(super) notes: Vec<EarlyNote>,
+    /// Log lines that belong to no session: for the first request.
+    pub(super) lines: Vec<EarlyNote>,
+    pub(super) bytes: usize,
+    pub(super) dropped: usize,
+    pub(super) open: bool,
+}
+
+pub(super) struct EarlyNote {
+    /// The connection that it came on.
+    pub(super) from: Weak<SessionState>,
+    pub(super) method: String,
+    pub(super) params: Option<RawJson>,
+}
+
+/// The withdrawn calls of one connection, each until the server answers it or its time is over.
+#[derive(Default)]
+pub(super) struct Ghosts {
+    pub(super) calls: HashMap<u64, Ghost, Seed>,
+    /// Until when there may be more than can be told apart.
+    pub(super) crowd: Option<Instant>,
+}
+
+pub(super) struct Ghost {
+    pub(super) front: Weak<FrontState>,
+    pub(super) until: Instant,
+}
+
+/// The changes of a session that wait for the server.
+#[derive(Default)]
+pub(super) struct FollowChanges {
+    pub(super) waiting: Vec<FollowChange>,
+    /// The addresses that no stream has named yet.
+    pub(super) untried: HashSet<String>,
+    /// Whether a task works on them.
+    pub(super) working: bool,
+    pub(super) refused: usize,
+    /// What the server says to one more address, and until when it is not asked again.
+    pub(super) full: Option<(ErrorObject, Instant)>,
+}
+
+/// An address that is followed or left.
+pub(super) struct FollowChange {
+    pub(super) uri: String,
+    pub(super) adds: bool,
+    pub(super) front: Arc<FrontState>,
+    pub(super) back: Arc<Back>,
+    pub(super) done: oneshot::Sender<Outcome>,
 }

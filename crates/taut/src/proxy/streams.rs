@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::followed::Followed;
 use super::state::{Back, LocalStream, LocalStreams, LocalStreamsState};
 use super::translate::{meta_of, without};
+use crate::driver::Flag;
 use crate::json::JsonRef;
 use crate::lock::lock;
 use crate::mcp::{Method, meta_keys};
@@ -55,11 +56,13 @@ impl LocalStreamGuard {
         Ok(false)
     }
 
-    /// Tells the stream of changes from now on.
-    pub(super) fn open(&mut self, stream: LocalStream) {
+    /// Tells the stream of changes from now on. Returns a flag that is raised when there will be none any more.
+    pub(super) fn open(&mut self, stream: LocalStream) -> Flag {
         let stream = Arc::new(stream);
-        self.streams.lock().open.push(stream.clone());
-        self.stream = Some(stream);
+        self.stream = Some(stream.clone());
+        let mut state = self.streams.lock();
+        state.open.push(stream);
+        state.given_up.clone()
     }
 }
 
@@ -96,6 +99,12 @@ impl LocalStreams {
 
     pub(super) fn is_empty(&self) -> bool {
         self.lock().open.is_empty()
+    }
+
+    /// There will be no further connection: the streams that are open end.
+    pub(super) fn give_up(&self) {
+        let given_up = std::mem::take(&mut self.lock().given_up);
+        given_up.raise();
     }
 
     /// Uses this connection from now on, and subscribes it to all that is followed.

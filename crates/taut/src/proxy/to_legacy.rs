@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::state::{
     Asked, Back, Flow, FrontRequest, FrontState, LocalStream, ProxiedCall, Reports, WayToAsk,
 };
+use super::text::no_answer;
 use super::translate::{
     EmbeddedQuestion, discovery, legacy_params, modern_error, modern_question, modern_result,
     progress_token,
@@ -134,6 +135,7 @@ impl ModernRequest {
         };
         let mut call = ProxiedCall::new(self.request.clone(), questions);
         call.level = self.terms.log_level.clone();
+        call.roots = self.terms.asker.capabilities.roots.is_some();
         let params = |token: &str| legacy_params(&self.params, token);
         let watcher = watcher(&reports);
         let call = self.back.call(call, self.method.as_str(), params, Some(watcher));
@@ -220,9 +222,10 @@ impl ModernRequest {
         match outcome {
             Ok(result) => {
                 let result = result.as_json();
-                let failed = result.member("isError").is_some_and(|value| value.text() == "true");
-                if let (true, Some(missing)) = (failed, flow.missing.take()) {
-                    return Err(missing_capability(missing));
+                if let Some(missing) = flow.missing.take()
+                    && says_nothing(result)
+                {
+                    return Err(missing_capability(missing, None));
                 }
                 modern_result(Some(self.method), result, info).map(|text| JsonBuf::copied(&[&text]))
             }
@@ -234,7 +237,7 @@ impl ModernRequest {
             }
             Err(error) => {
                 if let Some(missing) = flow.missing.take() {
-                    return Err(missing_capability(missing));
+                    return Err(missing_capability(missing, Some(&error)));
                 }
                 let uri = self.params.optional::<String>("uri").ok().flatten();
                 Err(modern_error(Some(self.method), uri.as_deref(), error))
@@ -263,10 +266,18 @@ impl ModernRequest {
         let mut honoured = filter.honoured_by(self.back.capabilities());
         let mut followed = Vec::new();
         let mut open = self.back.state.streams.begin();
-        for uri in honoured.resource_subscriptions.take().unwrap_or_default() {
-            if open.follow(&self.back, &uri).await? {
-                followed.push(uri);
+        let following = async {
+            for uri in honoured.resource_subscriptions.take().unwrap_or_default() {
+                if open.follow(&self.back, &uri).await? {
+                    followed.push(uri);
+                }
             }
+            Ok::<_, ErrorObject>(())
+        };
+        // The end does not wait until the server has taken all of them.
+        match first(following, self.request.front.closing.raised()).await {
+            Either::First(followed) => followed?,
+            Either::Second(()) => return self.end_of_stream(),
         }
         if !followed.is_empty() {
             honoured.resource_subscriptions = Some(followed);
@@ -275,8 +286,20 @@ impl ModernRequest {
         let (tag, id) = (meta_keys::SUBSCRIPTION_ID, self.request.id.as_json());
         let ack = format!("{{\"_meta\":{{\"{tag}\":{id}}},\"notifications\":{notifications}}}");
         self.request.tell(Method::Acknowledged.as_str(), ack);
-        open.open(LocalStream { request: self.request.clone(), filter: honoured });
-        self.request.front.closing.raised().await;
+        let given_up = open.open(LocalStream { request: self.request.clone(), filter: honoured });
+        match first(self.request.front.closing.raised(), given_up.raised()).await {
+            Either::First(()) => self.end_of_stream(),
+            Either::Second(()) => Err(no_answer(
+                "unreachable",
+                "the server has ended and is not started again; listen again to try once more",
+                false,
+            )),
+        }
+    }
+
+    /// The result that ends a stream of changes.
+    fn end_of_stream(&self) -> Outcome {
+        let (tag, id) = (meta_keys::SUBSCRIPTION_ID, self.request.id.as_json());
         let result = format!("{{\"_meta\":{{\"{tag}\":{id}}}}}");
         modern_result(None, JsonRef::sound(&result), &self.back.info)
             .map(|text| JsonBuf::copied(&[&text]))
@@ -297,12 +320,21 @@ fn required(method: Method, params: Option<JsonRef<'_>>) -> ClientCapabilities {
     }
 }
 
-fn missing_capability(missing: ClientCapabilities) -> ErrorObject {
-    ErrorObject::new(
-        MISSING_CLIENT_CAPABILITY,
-        "the server had to ask something that this client does not offer",
-    )
-    .with_data(&MissingCapability::new(missing))
+/// Whether a result is that of a tool that failed and does not say why. Words of the tool's own are never replaced.
+fn says_nothing(result: JsonRef<'_>) -> bool {
+    let failed = result.member("isError").is_some_and(|value| value.text() == "true");
+    let content =
+        result.member("content").is_some_and(|content| content.elements().next().is_some());
+    failed && !content && result.member("structuredContent").is_none()
+}
+
+/// The error for a call that ended because its client could not be asked. The server's own words are kept.
+fn missing_capability(missing: ClientCapabilities, own: Option<&ErrorObject>) -> ErrorObject {
+    let mut words = "the server had to ask something that this client does not offer".to_owned();
+    if let Some(own) = own {
+        words = format!("{words}; it said: {}", own.message);
+    }
+    ErrorObject::new(MISSING_CLIENT_CAPABILITY, words).with_data(&MissingCapability::new(missing))
 }
 
 /// The result that asks a modern client.

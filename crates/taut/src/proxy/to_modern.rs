@@ -2,11 +2,12 @@
 //!
 //! Knows the legacy session and which modern requests take its place; must not know how messages travel.
 //! Questions that come inside a result are asked of the client, and the request is sent again with the
-//! answers. Subscriptions become one stream of changes, which is opened anew whenever they change.
+//! answers. Subscriptions become one stream of changes (`following.rs`).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::following;
 use super::state::{Back, FrontRequest, FrontState, LegacySession, ProxiedCall, WayToAsk};
 use super::text::{JsonText, with_token};
 use super::translate::{
@@ -60,10 +61,8 @@ pub(super) fn serve(
                 Err(error) => return answer(Err(error), ticket),
                 Ok(uri) => uri,
             };
-            let (session, back, owner) = (session.clone(), back.clone(), front.clone());
-            front.spawn(ticket, async move {
-                subscribe(&session, &owner, &back, subscription, uri).await
-            });
+            let adds = subscription == Method::Subscribe;
+            front.spawn(ticket, following::change(session, front, back, adds, uri));
         }
         // What only one of the two sides knows is no method for this client.
         Some(known) if known.known_in(Revision::MODERN) && known.known_in(session.revision()) => {
@@ -78,47 +77,6 @@ pub(super) fn serve(
             front.spawn(ticket, forward.run());
         }
         _ => answer(Err(ErrorObject::method_not_found(&method)), ticket),
-    }
-}
-
-async fn subscribe(
-    session: &Arc<LegacySession>,
-    front: &Arc<FrontState>,
-    back: &Arc<Back>,
-    method: Method,
-    uri: String,
-) -> Outcome {
-    // Says whether it changed anything: a client may subscribe twice.
-    let change = |add: bool| {
-        let mut followed = lock(&session.followed);
-        match add {
-            true if followed.contains(&uri) => Ok(false),
-            true => followed.add(&uri),
-            false => Ok(followed.remove(&uri)),
-        }
-    };
-    let adding = method == Method::Subscribe;
-    if !change(adding)? {
-        return Ok(JsonBuf::copied(&["{}"]));
-    }
-    match session.listen(front, back).await {
-        Ok(filter) => {
-            let uris = JsonRef::sound(&filter).member("resourceSubscriptions");
-            let honoured = uris.is_some_and(|uris| {
-                uris.elements().any(|element| element.string().as_deref() == Some(&uri))
-            });
-            if adding && !honoured {
-                change(false)?;
-                return Err(ErrorObject::invalid_params(format!(
-                    "the server does not tell of changes of {uri}"
-                )));
-            }
-            Ok(JsonBuf::copied(&["{}"]))
-        }
-        Err(error) => {
-            change(!adding)?;
-            Err(error)
-        }
     }
 }
 
@@ -202,8 +160,13 @@ impl Forward {
             let Some(mut text) = with_token(params, &token) else { return };
             let value: Option<f64> = params.member("progress").and_then(|value| value.read().ok());
             let mut progress = lock(&progress);
-            if let Some(value) = value {
-                progress.last = progress.offset + value;
+            let sum = value.map(|value| progress.offset + value).filter(|sum| sum.is_finite());
+            match sum {
+                // In a later round only what is larger than all before (PRG-04); no sum is larger than all numbers.
+                None if progress.offset > 0.0 => return,
+                Some(sum) if progress.offset > 0.0 && sum <= progress.last => return,
+                Some(sum) => progress.last = sum,
+                None => {}
             }
             if progress.offset > 0.0 {
                 let last = progress.last.to_string();

@@ -275,7 +275,9 @@ async fn a_stream_of_changes_moves_to_the_next_connection_and_ends_there() {
 
 /// A proxy whose first connection is given out here, whose next `failing` ones fail, and whose later ones are
 /// given out again.
-fn failing(failing: usize) -> (taut::proxy::ProxyBuilder, mpsc::UnboundedReceiver<Wire>) {
+pub(crate) fn failing(
+    failing: usize,
+) -> (taut::proxy::ProxyBuilder, mpsc::UnboundedReceiver<Wire>) {
     let (given, taken) = mpsc::unbounded_channel();
     let tries = AtomicUsize::new(0);
     let connector = move |client: ClientBuilder| {

@@ -4,10 +4,15 @@
 
 mod asking;
 mod bounds;
+mod cancelled;
+mod early;
 mod faults;
 mod features;
+mod following;
 mod raw;
+mod restarts;
 mod revisions;
+mod roots;
 mod rows;
 mod sharing;
 mod way;

@@ -28,6 +28,38 @@ impl Wire {
         tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
         line.trim_end().to_owned()
     }
+
+    /// Its two halves, so that one can be closed before the other, or used beside it.
+    pub(crate) fn split(self) -> (WireReader, WireWriter) {
+        (WireReader(self.lines), WireWriter(self.out))
+    }
+}
+
+/// What comes from the other side, line by line.
+pub(crate) struct WireReader(BufReader<ReadHalf<DuplexStream>>);
+
+impl WireReader {
+    /// The next line; nothing at the end.
+    pub(crate) async fn next(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.0.read_line(&mut line);
+        tokio::time::timeout(Duration::from_secs(60), read).await.unwrap().unwrap();
+        line.trim_end().to_owned()
+    }
+}
+
+/// What goes to the other side.
+pub(crate) struct WireWriter(WriteHalf<DuplexStream>);
+
+impl WireWriter {
+    pub(crate) async fn send_all(mut self, lines: &str) -> Self {
+        self.0.write_all(format!("{lines}\n").as_bytes()).await.unwrap();
+        self
+    }
+
+    pub(crate) async fn close(mut self) {
+        self.0.shutdown().await.unwrap();
+    }
 }
 
 /// A proxy whose connections to the server are given out here.

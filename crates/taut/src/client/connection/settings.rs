@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::handlers::Handlers;
+use super::session::SessionState;
 use crate::client::state::{ClientEvent, EventHook};
 use crate::driver::{AnswerFuture, IncomingRequest};
 use crate::json::RawJson;
@@ -71,8 +72,12 @@ pub(crate) trait Relay: Send + Sync {
     /// Answers a request of the server.
     fn request(self: Arc<Self>, request: IncomingRequest<'_>) -> AnswerFuture;
 
-    /// Takes in a notification.
-    fn notification(&self, method: &str, params: &Params<'_>);
+    /// Takes in a notification that came on the connection `from`. While a server is opened there may be
+    /// two, and one of them is given up.
+    fn notification(&self, from: &Arc<SessionState>, method: &str, params: &Params<'_>);
+
+    /// The server has answered a call after it was withdrawn.
+    fn late(&self, call: u64);
 
     /// Called on every pass of the loop.
     fn pump(&self);

@@ -69,9 +69,12 @@ pub(crate) fn envelope(
 /// What a legacy server is told that modern clients can do. A legacy session says it once, while each
 /// modern request may say something else; so all that can be passed on is declared, and a question that
 /// the request at hand does not allow is refused.
-pub(crate) fn union() -> ClientCapabilities {
-    ClientCapabilities::new()
-        .roots(RootsCapability::new())
-        .sampling(SamplingCapability::new().tools(JsonObject::new()))
+///
+/// Roots are declared only where the request that the connection is opened for has them (`docs/eras.md`): a server
+/// that is promised roots asks for them at its start or in its first call, whatever that call is about.
+pub(crate) fn union(roots: bool) -> ClientCapabilities {
+    let mut all = ClientCapabilities::new();
+    all.roots = roots.then(RootsCapability::new);
+    all.sampling(SamplingCapability::new().tools(JsonObject::new()))
         .elicitation(ElicitationCapability::new().form(JsonObject::new()).url(JsonObject::new()))
 }
