@@ -58,8 +58,9 @@ Examples:
 
 #[cfg(feature = "login")]
 pub(crate) const LOGIN: &str = "\
-Opens the server's login page in a browser and keeps the tokens in a file that only you can read. Other \
-commands use and renew them. On a machine without a browser, open the address elsewhere and paste the \
+Asks the server how it wants to be logged in to, opens the login page in a browser, and keeps the tokens in a \
+file that only you can read. Other commands use and renew them; a logout counts for those that run as well. \
+A server that serves everyone needs none, and taut says so. On a machine without a browser, open the address elsewhere and paste the \
 address that the browser ends at.
 
 Examples:

@@ -52,6 +52,7 @@ mod wrap;
 use std::ffi::OsString;
 use std::future::Future;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
@@ -176,6 +177,9 @@ fn prepare(output: &Output, args: &Args, debug: Option<debug::To>) -> Result<(),
     output.prepare()
 }
 
+/// How long a file that is being written may take when all else is over.
+const LEAVING: Duration = Duration::from_millis(500);
+
 /// Does the work on a runtime of one thread, and says what came of it.
 // Apart for each command: together, the stack of the largest would be touched for all.
 #[inline(never)]
@@ -185,7 +189,12 @@ where
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = match runtime {
-        Ok(runtime) => runtime.block_on(work()),
+        Ok(runtime) => {
+            let done = runtime.block_on(work());
+            // What a thread still does there, such as looking up a name, keeps no process alive.
+            runtime.shutdown_timeout(LEAVING);
+            done
+        }
         Err(error) => Err(Problem::File { what: "starting".to_owned(), error }),
     };
     // Before the outcome is told: a line may still be half typed.

@@ -16,7 +16,7 @@ use crate::hosts::{self, How, Surroundings};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
 use crate::remote::{http_options, is_url};
-use crate::{help, mask};
+use crate::{help, mask, secrets};
 
 #[derive(clap::Args)]
 #[command(after_help = help::LOGIN)]
@@ -72,12 +72,18 @@ pub(crate) struct LoginsArgs {
 pub(crate) fn with_kept_tokens(url: &str, http: HttpOptions) -> HttpOptions {
     let Some(store) = TokenStore::of_user() else { return http };
     let advice = format!("taut login {}", mask::url(url));
-    let login = Login::new(url, &http, LoginOptions::new().store(store).advice(advice));
+    let options = LoginOptions::new().store(store).advice(advice).on_secret(hide);
+    let login = Login::new(url, &http, options);
     // An address that needs no login cannot be logged in to, and says so when it is used.
     match login {
         Ok(login) => http.authorize(Arc::new(login)),
         Err(_) => http,
     }
+}
+
+/// What taut sends of a login is a secret, as what a server is given is: in errors, in `--debug`, in captures.
+fn hide(secret: &Secret) {
+    secrets::hide("token", secret.reveal());
 }
 
 pub(crate) async fn run(output: &Output, args: &LoginArgs) -> Result<Exit, Problem> {
@@ -86,6 +92,7 @@ pub(crate) async fn run(output: &Output, args: &LoginArgs) -> Result<Exit, Probl
     let asked = Terminal { output: output.clone(), browser: !args.no_browser };
     let mut login =
         LoginOptions::new().store(store()?).timeout(args.browser_timeout).ask(Arc::new(asked));
+    login = login.on_secret(hide);
     if let Some(scope) = &args.scope {
         login = login.scope(scope);
     }
@@ -97,9 +104,16 @@ pub(crate) async fn run(output: &Output, args: &LoginArgs) -> Result<Exit, Probl
         login = login.as_machine();
     }
     let login = Login::new(&url, &http, login).map_err(|error| failed(&url, &error))?;
-    let done = login.log_in().await.map_err(|error| failed(&url, &error))?;
-    let scope = done.scope.map(|scope| format!(", for {scope}")).unwrap_or_default();
-    let what = format!("logged in to {}{scope}", done.server);
+    let what = match login.log_in().await {
+        Ok(done) => {
+            let scope = done.scope.map(|scope| format!(", for {scope}")).unwrap_or_default();
+            format!("logged in to {}{scope}", mask::url(&done.server))
+        }
+        Err(HttpError::LoginNotNeeded { .. }) => {
+            format!("no login is needed: {} serves everyone", mask::url(&url))
+        }
+        Err(error) => return Err(failed(&url, &error)),
+    };
     output.print(&format!("{}\n", output.out.line(&what)))?;
     Ok(Exit::Worked)
 }
@@ -123,7 +137,7 @@ pub(crate) async fn logins(output: &Output, args: &LoginsArgs) -> Result<Exit, P
             .iter()
             .map(|login| {
                 json!({
-                    "server": login.server, "issuer": login.issuer, "scope": login.scope,
+                    "server": mask::url(&login.server), "issuer": login.issuer, "scope": login.scope,
                     "expires_at": login.expires_at, "refreshable": login.refreshable,
                 })
             })
@@ -142,7 +156,7 @@ pub(crate) async fn logins(output: &Output, args: &LoginsArgs) -> Result<Exit, P
             Some(at) => format!("for {} more minutes", (at - now) / 60),
             None => "no end is known".to_owned(),
         };
-        let line = format!("{}  by {}  {state}", login.server, login.issuer);
+        let line = format!("{}  by {}  {state}", mask::url(&login.server), login.issuer);
         output.print(&format!("{}\n", output.out.line(&line)))?;
     }
     Ok(Exit::Worked)

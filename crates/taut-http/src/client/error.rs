@@ -61,6 +61,17 @@ pub enum HttpError {
         /// Why.
         why: String,
     },
+    /// The authorization server, or another server that a login needs, cannot answer now. What is kept of a login
+    /// is still there.
+    Unavailable {
+        /// Which server, and what it answered.
+        why: String,
+    },
+    /// The server serves everyone, and names nobody who gives out tokens.
+    LoginNotNeeded {
+        /// Its address.
+        server: String,
+    },
     /// Nobody has logged in within the time that a user may take.
     NobodyLoggedIn {
         /// How long was waited.
@@ -203,10 +214,14 @@ impl fmt::Display for HttpError {
                 }
             }
             Self::Login { why } => write!(f, "the login failed: {why}"),
+            Self::Unavailable { why } => write!(f, "{why}; try again in a moment"),
+            Self::LoginNotNeeded { server } => {
+                write!(f, "no login is needed: {server} serves everyone")
+            }
             Self::NobodyLoggedIn { after } => write!(
                 f,
                 "nobody has logged in within {after:?}; try again, and leave the browser open until it \
-                 says that you are done"
+                 says that you are done; should its page show an error, this program registers anew next time"
             ),
             Self::NotKept { why } => write!(f, "the tokens of a login cannot be kept: {why}"),
             Self::Redirect { status, to, why } => {

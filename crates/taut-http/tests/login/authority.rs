@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use taut::Client;
 use taut_http::client::login::{AskUser, Login, LoginOptions, LoginRequest};
@@ -22,6 +22,33 @@ pub(crate) struct Authority {
     pub(crate) resource: Value,
     /// In place of a token.
     pub(crate) token_reply: Option<(u16, &'static str, &'static str)>,
+    /// In place of what a refresh would bring: a status and a body of JSON.
+    pub(crate) refresh_reply: Option<(u16, &'static str)>,
+    /// Never answers a refresh.
+    pub(crate) refresh_hangs: bool,
+    /// Does not know the clients that have registered so far.
+    pub(crate) forgets: Vec<String>,
+    pub(crate) registered: usize,
+    /// How a client has to show itself that has registered; `client_secret_post`.
+    pub(crate) method: Option<&'static str>,
+    /// Takes no form without the id of the client, as the Python SDK does.
+    pub(crate) wants_id_in_form: bool,
+    /// Takes a secret from the form only, as the TypeScript SDK does.
+    pub(crate) wants_secret_in_form: bool,
+    /// When the secret of a registration is over, in seconds since 1970.
+    pub(crate) secret_expires_at: Option<u64>,
+    /// Serves without a token.
+    pub(crate) serves_all: bool,
+    /// The same, and there is nothing else: no metadata, no authorization server.
+    pub(crate) open: bool,
+    /// Answers 503 where documents are.
+    pub(crate) documents_fail: bool,
+    /// Where the refusal of a request says that the metadata are.
+    pub(crate) names_metadata_at: Option<&'static str>,
+    /// Where the metadata of the server is, in place of the well-known place.
+    pub(crate) metadata_at: Option<&'static str>,
+    /// The scope that the refusal of a request names.
+    pub(crate) challenge_scope: Option<&'static str>,
     pub(crate) expires_in: Value,
     pub(crate) no_refresh: bool,
     /// The access tokens that the server takes.
@@ -37,6 +64,9 @@ pub(crate) struct Authority {
     pub(crate) refreshed: usize,
     pub(crate) forms: Vec<BTreeMap<String, String>>,
 }
+
+/// Where the metadata of the server is by default.
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource/mcp";
 
 pub(crate) type Shared = Arc<Mutex<Authority>>;
 
@@ -76,15 +106,24 @@ pub(crate) fn pairs(text: &str) -> BTreeMap<String, String> {
 pub(crate) async fn protected(authority: Shared) -> TestServer {
     TestServer::start(move |seen| {
         let authority = authority.clone();
-        async move { answer(&mut authority.lock().unwrap(), &seen) }
+        async move {
+            let is_refresh = seen.path == "/token" && seen.text.contains("refresh_token");
+            while is_refresh && authority.lock().unwrap().refresh_hangs {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            answer(&mut authority.lock().unwrap(), &seen)
+        }
     })
     .await
 }
 
 fn answer(authority: &mut Authority, seen: &Seen) -> Reply {
     let origin = format!("http://{}", seen.header("host").unwrap());
-    match seen.path.as_str() {
-        "/.well-known/oauth-protected-resource/mcp" => document(merge(
+    let path = seen.path.split('?').next().unwrap();
+    match path {
+        _ if authority.open && path != "/mcp" => status(404),
+        _ if authority.documents_fail && path.starts_with("/.well-known/") => status(503),
+        path if path == authority.metadata_at.unwrap_or(WELL_KNOWN) => document(merge(
             json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin],
                     "scopes_supported": ["read"] }),
             &authority.resource,
@@ -98,16 +137,33 @@ fn answer(authority: &mut Authority, seen: &Seen) -> Reply {
             &authority.metadata,
         )),
         "/register" => {
-            let id = format!("client-{}", seen.json()["redirect_uris"][0].as_str().unwrap());
-            reply(
-                201,
-                &[("content-type", "application/json")],
-                json!({ "client_id": id, "client_secret": "client-secret-1",
-                        "token_endpoint_auth_method": "client_secret_post" })
-                .to_string(),
-            )
+            authority.registered += 1;
+            let id = format!("client-{}", authority.registered);
+            let method = authority.method.unwrap_or("client_secret_post");
+            let mut body = json!({ "client_id": id, "client_secret": "client-secret-1",
+                "token_endpoint_auth_method": method });
+            if let Some(end) = authority.secret_expires_at {
+                body["client_secret_expires_at"] = end.into();
+            }
+            reply(201, &[("content-type", "application/json")], body.to_string())
         }
-        "/token" => token(authority, &pairs(&seen.text)),
+        "/token" => {
+            let form = pairs(&seen.text);
+            let id = form.get("client_id").cloned().or_else(|| {
+                let basic = seen.header("authorization")?.strip_prefix("Basic ")?;
+                let basic = String::from_utf8(STANDARD.decode(basic).ok()?).ok()?;
+                Some(basic.split(':').next()?.to_owned()).filter(|_| !authority.wants_id_in_form)
+            });
+            let in_form = !authority.wants_secret_in_form || form.contains_key("client_secret");
+            match id {
+                Some(id) if in_form && !authority.forgets.contains(&id) => token(authority, &form),
+                _ => {
+                    authority.forms.push(form);
+                    let body = json!({ "error": "invalid_client" }).to_string();
+                    reply(401, &[("content-type", "application/json")], body)
+                }
+            }
+        }
         "/mcp" => serve(authority, seen, &origin),
         _ => status(404),
     }
@@ -135,6 +191,9 @@ fn token(authority: &mut Authority, form: &BTreeMap<String, String>) -> Reply {
         }
         "refresh_token" => {
             authority.refreshed += 1;
+            if let Some((code, body)) = authority.refresh_reply {
+                return reply(code, &[("content-type", "application/json")], body);
+            }
             // A refresh token is good for one refresh, and only the newest is.
             let newest = format!("refresh-secret-{}", authority.given);
             if authority.revoked || form["refresh_token"] != newest {
@@ -159,9 +218,14 @@ fn token(authority: &mut Authority, form: &BTreeMap<String, String>) -> Reply {
 fn serve(authority: &mut Authority, seen: &Seen, origin: &str) -> Reply {
     let token = seen.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let known = token.is_some_and(|token| authority.valid.iter().any(|valid| valid == token));
-    let metadata = format!("{origin}/.well-known/oauth-protected-resource/mcp");
-    if !known || authority.refuses_all {
-        let challenge = format!("Bearer resource_metadata=\"{metadata}\"");
+    let named = authority.names_metadata_at.or(authority.metadata_at);
+    let metadata = format!("{origin}{}", named.unwrap_or(WELL_KNOWN));
+    let open = authority.open || authority.serves_all;
+    if (!known && !open) || authority.refuses_all {
+        let mut challenge = format!("Bearer resource_metadata=\"{metadata}\"");
+        if let Some(scope) = authority.challenge_scope {
+            challenge = format!("{challenge}, scope=\"{scope}\"");
+        }
         return reply(401, &[("www-authenticate", &challenge)], "");
     }
     let granted =
@@ -212,7 +276,7 @@ impl User {
     }
 
     /// The address that the browser is sent back to.
-    fn redirect(&self, address: &str) -> String {
+    pub(crate) fn redirect(&self, address: &str) -> String {
         let (page, query) = address.split_once('?').unwrap();
         let query = pairs(query);
         let number = self.count() + 1;
@@ -259,7 +323,7 @@ impl AskUser for User {
 }
 
 /// Opens an address as a browser does. The listener answers only while it is waited for.
-async fn browse(address: &str, status: &'static str) {
+pub(crate) async fn browse(address: &str, status: &'static str) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();

@@ -7,7 +7,9 @@
 
 mod authority;
 mod faults;
+mod first;
 mod flow;
+mod renewal;
 mod secrets;
 #[path = "../client/server.rs"]
 mod server;

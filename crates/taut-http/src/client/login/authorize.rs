@@ -1,21 +1,22 @@
-//! Tokens for one server: kept, refreshed, and got anew.
+//! Tokens for one server: got anew, by a user or by the program itself.
 //!
-//! Knows when to do what after a refusal; must not know how a token is asked for (`flow`, `requests`) nor
-//! how it is kept (`store`). AUC-01, AUC-07, AUC-09 to AUC-11.
+//! Knows when to do what after a refusal; must not know how a token is asked for (`flow`, `requests`), refreshed
+//! (`renew`) nor kept (`store`). AUC-01, AUC-07, AUC-09 to AUC-11.
 
 use std::fmt;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{Mutex, MutexGuard};
-
-use super::client_id::{ClientId, Introduction, register};
-use super::discovery::{Discovered, discover};
-use super::flow::Flow;
+use super::client_id::{ClientId, Introduction, TokenAsk, register};
+use super::demand::{Demand, demand};
+use super::discovery::{Assume, Discovered, discover};
+use super::flow::{Flow, NoTokens};
 use super::listener::Listener;
-use super::metadata::{self, canonical, refuse, safe};
+use super::metadata::{self, key, refuse, safe};
 use super::options::{AskUser, LoginOptions, LoginRequest};
-use super::requests::{Requests, Said};
-use super::store::{Kept, LoginSummary, StoreError, StoreLock};
+use super::renew::{SharedLogin, Work, now};
+use super::requests::{Requests, Said, TIMEOUT};
+use super::store::{Changes, Kept, LoginSummary, StoreError};
 use super::tokens::{self, Tokens};
 use crate::client::url::Url;
 use crate::client::{
@@ -28,45 +29,19 @@ const JUST_NOW: Duration = Duration::from_secs(60);
 /// How often more rights are asked for in one session.
 const STEP_UPS: usize = 3;
 
+/// How long an authorization server may take to say whether it knows a registration. Without an answer it is
+/// taken to know it.
+const PROBE: Duration = Duration::from_secs(5);
+
 /// The login at one server.
 pub struct Login {
-    server: Url,
-    /// The server's name in the store.
-    name: String,
-    requests: Requests,
-    options: LoginOptions,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    loaded: bool,
-    kept: Option<Kept>,
-    discovered: Option<Discovered>,
-    /// What was asked for last.
-    asked: Option<String>,
-    /// When the last login was, and who gave out its tokens.
-    logged_in: Option<(Instant, String)>,
-    /// The sets of scopes that were asked for after a 403.
-    stepped: Vec<String>,
-    /// Why the newest tokens are not in the store.
-    not_kept: Option<StoreError>,
-}
-
-impl State {
-    fn tokens(&self) -> Option<&Tokens> {
-        self.kept.as_ref()?.tokens.as_ref()
-    }
-}
-
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
+    shared: Arc<SharedLogin>,
 }
 
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("server", &self.name).finish_non_exhaustive()
+        let server = metadata::canonical(&self.shared.server);
+        f.debug_struct("Login").field("server", &server).finish_non_exhaustive()
     }
 }
 
@@ -89,34 +64,54 @@ impl Login {
             let why = "to log in as a program, give its client id and secret";
             return Err(HttpError::Setting { why: why.to_owned() });
         }
-        let requests = Requests::new(http, &server)?;
-        let name = canonical(&server);
-        Ok(Self { server, name, requests, options, state: Mutex::default() })
+        let requests = Requests::new(http, &server, options.on_secret.clone())?;
+        let name = key(&server);
+        let shared = SharedLogin::new(server, name, http.clone(), requests, options);
+        Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Logs in now, whether there are tokens or not.
+    /// Logs in now, whether there are tokens or not. The server is asked first: what its refusal names decides who
+    /// gives out the tokens, and for what (AUC-02, AUC-11).
     ///
     /// # Errors
-    /// The login failed, nobody can be asked, or the tokens cannot be kept in the store that was given.
+    /// [`HttpError::LoginNotNeeded`] if the server serves everyone and names nobody who gives out tokens; or the
+    /// login failed, nobody can be asked, or the tokens cannot be kept in the store that was given.
     pub async fn log_in(&self) -> Result<LoginSummary, HttpError> {
-        let mut state = self.loaded().await;
+        let shared = &*self.shared;
+        shared.look().await;
+        let mut work = shared.work.lock().await;
         let not_kept = |error: StoreError| HttpError::NotKept { why: error.to_string() };
-        if let Some(store) = &self.options.store {
+        if let Some(store) = &shared.options.store {
             // Before a user is asked in vain.
             store.check().await.map_err(not_kept)?;
-            state.not_kept = None;
+            work.not_kept = None;
         }
-        let discovered = discover(&self.requests, &self.server, None).await?;
-        state.discovered = Some(discovered.clone());
-        if !self.get_tokens(&mut state, &discovered, None).await? {
+        let demand = demand(&shared.server, &shared.http).await?;
+        let (challenge, assume) = match &demand {
+            Demand::Login(challenge) => (challenge.as_ref(), Assume::Yes),
+            Demand::Nothing | Demand::Unclear(_) => (None, Assume::No),
+        };
+        let found = discover(&shared.requests, &shared.server, challenge, assume).await?;
+        let discovered = match (found, &demand) {
+            (Some(found), _) => found,
+            (None, Demand::Unclear(error)) => return Err(error.clone()),
+            (None, _) => {
+                let server = metadata::canonical(&shared.server);
+                return Err(HttpError::LoginNotNeeded { server });
+            }
+        };
+        work.discovered = Some(discovered.clone());
+        self.forget_what_is_forgotten(&mut work, &discovered).await;
+        if !self.get_tokens(&mut work, &discovered, challenge).await? {
             return Err(refuse("there is nobody to ask for a login"));
         }
-        if let Some(error) = state.not_kept.take() {
+        if let Some(error) = work.not_kept.take() {
             return Err(not_kept(error));
         }
-        let tokens = state.tokens();
+        let tokens = shared.tokens();
+        let tokens = tokens.as_ref();
         Ok(LoginSummary {
-            server: self.name.clone(),
+            server: shared.name.clone(),
             issuer: discovered.metadata.issuer,
             scope: tokens.and_then(|tokens| tokens.scope.clone()),
             expires_at: tokens.and_then(|tokens| tokens.expires_at),
@@ -124,185 +119,123 @@ impl Login {
         })
     }
 
-    async fn loaded(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().await;
-        if !std::mem::replace(&mut state.loaded, true) {
-            state.kept = self.stored().await;
-        }
-        state
+    /// The registration of an earlier login, if it can be used: AUC-09, at its own authorization server only.
+    fn earlier(&self, discovered: &Discovered) -> Option<ClientId> {
+        let kept = self.shared.kept()?;
+        let client = (kept.issuer == discovered.metadata.issuer).then_some(kept.client)?;
+        (client.port.is_some() && !client.doubted && !client.is_over(now())).then_some(client)
     }
 
-    /// What the store has. A store that cannot be read is as good as none, and says why in the log.
-    async fn stored(&self) -> Option<Kept> {
-        match self.options.store.as_ref()?.find(&self.name).await {
-            Ok(kept) => kept,
-            Err(error) => {
-                tracing::warn!(%error, "kept tokens cannot be used");
-                None
-            }
-        }
-    }
-
-    async fn locked(&self, state: &mut State) -> Option<StoreLock> {
-        match self.options.store.as_ref()?.lock().await {
-            Ok(lock) => Some(lock),
-            Err(error) => {
-                tracing::warn!(%error, "tokens cannot be kept");
-                state.not_kept = Some(error);
-                None
-            }
-        }
-    }
-
-    /// Keeps tokens. The caller holds the lock of the store, if it could be had.
-    async fn keep(&self, state: &mut State, lock: Option<&StoreLock>, kept: Kept) {
-        state.kept = Some(kept.clone());
-        if let Some(store) = self.options.store.as_ref().filter(|_| lock.is_some())
-            && let Err(error) = store.keep(kept).await
-        {
-            tracing::warn!(%error, "the tokens are used, but could not be kept");
-            state.not_kept = Some(error);
-        }
-    }
-
-    async fn discovered(
-        &self,
-        state: &mut State,
-        challenge: Option<&Challenge>,
-    ) -> Result<Discovered, HttpError> {
-        let found = discover(&self.requests, &self.server, challenge).await?;
-        state.discovered = Some(found.clone());
-        Ok(found)
-    }
-
-    /// Gets new tokens for the refresh token, unless another process has done it. Says whether there are
-    /// others than `old` now.
-    async fn refresh(
-        &self,
-        state: &mut State,
-        discovered: &Discovered,
-        old: Option<&Secret>,
-    ) -> Result<bool, HttpError> {
-        let lock = self.locked(state).await;
-        if lock.is_some()
-            && let Some(stored) = self.stored().await
-            && stored.tokens.as_ref().is_some_and(|tokens| Some(&tokens.access) != old)
-            && stored.issuer == discovered.metadata.issuer
-        {
-            state.kept = Some(stored);
-            return Ok(true);
-        }
-        // AUC-09: what another authorization server gave out is of no use here.
-        let kept = state.kept.clone().filter(|kept| kept.issuer == discovered.metadata.issuer);
-        let Some(mut kept) = kept else { return Ok(false) };
-        let Some(refresh) = kept.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()) else {
-            return Ok(false);
-        };
-        let pairs = [
+    /// Asks the authorization server whether it still knows an earlier registration, before a user is sent to a
+    /// page that does not know it. A token endpoint looks at the client before it looks at anything else (RFC 6749,
+    /// 5.2), so a refresh token that nobody has given out is enough.
+    async fn forget_what_is_forgotten(&self, work: &mut Work, discovered: &Discovered) {
+        let Some(earlier) = self.earlier(discovered) else { return };
+        let Ok(none) = super::pkce::random() else { return };
+        let pairs = &[
             ("grant_type", "refresh_token"),
-            ("refresh_token", refresh.reveal()),
-            ("resource", &discovered.resource),
+            ("refresh_token", none.reveal()),
+            ("resource", &*discovered.resource),
         ];
-        let auth = kept.client.auth(&discovered.metadata);
-        let said = self.requests.form(&discovered.metadata.token_endpoint, &pairs, &auth).await?;
-        let scope = kept.tokens.as_ref().and_then(|tokens| tokens.scope.clone());
-        match said {
-            Said::Yes(body) => {
-                let mut tokens = tokens::read(&body, scope.as_deref(), now())?;
-                tokens.refresh = tokens.refresh.or(Some(refresh));
-                kept.tokens = Some(tokens);
-                self.keep(state, lock.as_ref(), kept).await;
-                Ok(true)
-            }
-            Said::No(error) => {
-                tracing::debug!(error = error.words(&[&refresh]), "the refresh token was refused");
-                // It will not get better. The registration is still good.
-                kept.tokens = None;
-                self.keep(state, lock.as_ref(), kept).await;
-                Ok(false)
-            }
+        let ask = TokenAsk { pairs, within: PROBE };
+        let said = earlier.ask(&self.shared.requests, &discovered.metadata, &ask).await;
+        if matches!(said, Ok(Said::No(error)) if error.forgets_the_client()) {
+            self.shared.doubt(work, &earlier).await;
         }
     }
 
     /// Gets tokens by a login. Says whether there was anybody to ask.
     async fn get_tokens(
         &self,
-        state: &mut State,
+        work: &mut Work,
         discovered: &Discovered,
         challenge: Option<&Challenge>,
     ) -> Result<bool, HttpError> {
-        let before = state
+        let options = &self.shared.options;
+        let before = work
             .asked
             .clone()
             .filter(|_| challenge.is_some_and(|c| c.error() == Some("insufficient_scope")));
-        let scope = self.options.scope.clone().or_else(|| {
+        let scope = options.scope.clone().or_else(|| {
             metadata::scope(
                 challenge.and_then(Challenge::scope),
                 discovered.scopes.as_deref(),
                 before.as_deref(),
-                discovered.metadata.scopes_supported.as_deref().filter(|_| !self.options.machine),
+                discovered.metadata.scopes_supported.as_deref().filter(|_| !options.machine),
             )
         });
-        state.asked.clone_from(&scope);
-        let (client, tokens) = if self.options.machine {
+        work.asked.clone_from(&scope);
+        let (client, tokens) = if options.machine {
             self.as_machine(discovered, scope).await?
-        } else if let Some(ask) = self.options.ask.clone() {
-            self.as_user(state, discovered, scope, ask.as_ref()).await?
+        } else if let Some(ask) = options.ask.clone() {
+            self.as_user(work, discovered, scope, ask.as_ref()).await?
         } else {
             return Ok(false);
         };
         let kept = Kept {
-            server: self.name.clone(),
+            server: self.shared.name.clone(),
             issuer: discovered.metadata.issuer.clone(),
             client,
             tokens: Some(tokens),
         };
-        let lock = self.locked(state).await;
-        self.keep(state, lock.as_ref(), kept).await;
-        state.logged_in = Some((Instant::now(), discovered.metadata.issuer.clone()));
+        let _lock = self.shared.lock_store(work).await;
+        self.shared.keep(work, kept, Changes::Login).await;
+        work.logged_in = Some((Instant::now(), discovered.metadata.issuer.clone()));
         Ok(true)
     }
 
     async fn as_user(
         &self,
-        state: &State,
+        work: &mut Work,
         discovered: &Discovered,
         scope: Option<String>,
         ask: &dyn AskUser,
     ) -> Result<(ClientId, Tokens), HttpError> {
+        let SharedLogin { requests, options, .. } = &*self.shared;
         let metadata = &discovered.metadata;
         let known =
-            self.options.client.as_ref().map(|(id, secret)| ClientId::known(id, secret.as_ref()));
-        let by_document = self
-            .options
-            .document
-            .as_ref()
-            .filter(|_| metadata.client_id_metadata_document_supported);
+            options.client.as_ref().map(|(id, secret)| ClientId::known(id, secret.as_ref()));
+        let by_document =
+            options.document.as_ref().filter(|_| metadata.client_id_metadata_document_supported);
         let known = known.or_else(|| by_document.map(|id| ClientId::known(id, None)));
-        // AUC-09: a registration is good at its own authorization server only.
-        let earlier = state.kept.as_ref().filter(|kept| kept.issuer == metadata.issuer);
-        let earlier = earlier.map(|kept| &kept.client).filter(|client| client.port.is_some());
-        let port = self.options.port.or_else(|| earlier.and_then(|client| client.port));
-        let listener =
-            Listener::bind(port.filter(|_| known.is_none() || self.options.port.is_some())).await?;
-        let redirect = listener.address();
-        let client = match (known, earlier) {
-            (Some(known), _) => known,
-            (None, Some(earlier)) if earlier.port == Some(listener.port()) => earlier.clone(),
-            (None, _) => {
-                let name = &self.options.name;
-                let (port, scope) = (Some(listener.port()), scope.as_deref());
-                let about = Introduction { name, redirect: &redirect, port, scope };
-                register(&self.requests, metadata, &about).await?
+        let mut earlier = self.earlier(discovered);
+        loop {
+            let port = options.port.or_else(|| earlier.as_ref().and_then(|client| client.port));
+            let port = port.filter(|_| known.is_none() || options.port.is_some());
+            let listener = Listener::bind(port).await?;
+            let redirect = listener.address();
+            let used_again = earlier.take().filter(|client| client.port == Some(listener.port()));
+            let client = match (&known, &used_again) {
+                (Some(known), _) => known.clone(),
+                (None, Some(earlier)) => {
+                    // Until it is known to be known.
+                    self.shared.doubt(work, earlier).await;
+                    earlier.clone()
+                }
+                (None, None) => {
+                    let name = &options.name;
+                    let (port, scope) = (Some(listener.port()), scope.as_deref());
+                    let about = Introduction { name, redirect: &redirect, port, scope };
+                    register(requests, metadata, &about).await?
+                }
+            };
+            let flow = Flow::new(requests, discovered, client.clone(), scope.clone(), &redirect)?;
+            let after = options.timeout;
+            let asked = ask.ask(LoginRequest { flow: &flow, listener: &listener });
+            let Ok(redirected) = tokio::time::timeout(after, asked).await else {
+                return Err(HttpError::NobodyLoggedIn { after });
+            };
+            match flow.finish(&redirected?, now()).await {
+                Ok(tokens) => return Ok((client, tokens)),
+                Err(NoTokens { client_is_forgotten: true, .. })
+                    if known.is_none() && used_again.is_some() =>
+                {
+                    // Once more, with a registration that is known: there is no earlier one now.
+                    tracing::debug!("the registration is forgotten");
+                }
+                Err(NoTokens { why, .. }) => return Err(why),
             }
-        };
-        let flow = Flow::new(&self.requests, discovered, client.clone(), scope, &redirect)?;
-        let after = self.options.timeout;
-        let asked = ask.ask(LoginRequest { flow: &flow, listener: &listener });
-        let Ok(redirected) = tokio::time::timeout(after, asked).await else {
-            return Err(HttpError::NobodyLoggedIn { after });
-        };
-        Ok((client, flow.finish(&redirected?, now()).await?))
+        }
     }
 
     async fn as_machine(
@@ -310,17 +243,18 @@ impl Login {
         discovered: &Discovered,
         scope: Option<String>,
     ) -> Result<(ClientId, Tokens), HttpError> {
-        let Some((id, secret)) = &self.options.client else {
+        let SharedLogin { requests, options, .. } = &*self.shared;
+        let Some((id, secret)) = &options.client else {
             return Err(refuse("there is no client id"));
         };
         let client = ClientId::known(id, secret.as_ref());
         let mut pairs =
-            vec![("grant_type", "client_credentials"), ("resource", &discovered.resource)];
+            vec![("grant_type", "client_credentials"), ("resource", &*discovered.resource)];
         if let Some(scope) = &scope {
             pairs.push(("scope", scope));
         }
-        let auth = client.auth(&discovered.metadata);
-        match self.requests.form(&discovered.metadata.token_endpoint, &pairs, &auth).await? {
+        let ask = TokenAsk { pairs: &pairs, within: TIMEOUT };
+        match client.ask(requests, &discovered.metadata, &ask).await? {
             Said::Yes(body) => Ok((client, tokens::read(&body, scope.as_deref(), now())?)),
             Said::No(error) => {
                 let secrets: Vec<&Secret> = secret.iter().collect();
@@ -331,80 +265,60 @@ impl Login {
 
     async fn refused_once(&self, refusal: TokenRefusal<'_>) -> Result<bool, HttpError> {
         let TokenRefusal { status, challenge, token, may_ask } = refusal;
-        let mut state = self.loaded().await;
-        // Another request has got another token meanwhile.
-        if state.tokens().is_some_and(|tokens| Some(&tokens.access) != token) {
+        let shared = &self.shared;
+        shared.look().await;
+        // Another request, or another process, has got another token meanwhile.
+        if shared.has_other(token) {
             return Ok(true);
         }
-        let discovered = self.discovered(&mut state, challenge).await?;
-        let may_ask = may_ask || self.options.machine;
-        if status == 403 {
-            return match may_ask {
-                true => self.step_up(&mut state, &discovered, challenge).await,
-                false => Ok(false),
-            };
-        }
-        if token.is_some() && self.refresh(&mut state, &discovered, token).await? {
-            return Ok(true);
-        }
-        let just_now = |(at, issuer): &(Instant, String)| {
-            at.elapsed() < JUST_NOW && *issuer == discovered.metadata.issuer
-        };
-        if token.is_some() && state.logged_in.as_ref().is_some_and(just_now) {
-            return Err(refuse("the server refuses the token that was given for it just now"));
-        }
-        if token.is_none() && self.refresh(&mut state, &discovered, None).await? {
+        let may_ask = may_ask || shared.options.machine;
+        if status != 403 && shared.renew(token.cloned(), Some(challenge.cloned())).await? {
             return Ok(true);
         }
         if !may_ask {
             return Ok(false);
         }
-        self.get_tokens(&mut state, &discovered, challenge).await
+        let mut work = shared.work.lock().await;
+        if shared.has_other(token) {
+            return Ok(true);
+        }
+        let discovered = discover(&shared.requests, &shared.server, challenge, Assume::Yes).await?;
+        let Some(discovered) = discovered else { return Ok(false) };
+        work.discovered = Some(discovered.clone());
+        if status == 403 {
+            return self.step_up(&mut work, &discovered, challenge).await;
+        }
+        let just_now = |(at, issuer): &(Instant, String)| {
+            at.elapsed() < JUST_NOW && *issuer == discovered.metadata.issuer
+        };
+        if token.is_some() && work.logged_in.as_ref().is_some_and(just_now) {
+            return Err(refuse("the server refuses the token that was given for it just now"));
+        }
+        self.get_tokens(&mut work, &discovered, challenge).await
     }
 
     /// AUC-11: asks for more rights, once for each set of them.
     async fn step_up(
         &self,
-        state: &mut State,
+        work: &mut Work,
         discovered: &Discovered,
         challenge: Option<&Challenge>,
     ) -> Result<bool, HttpError> {
-        let granted = state.tokens().and_then(|tokens| tokens.scope.clone());
-        state.asked = state.asked.take().or(granted);
+        let granted = self.shared.tokens().and_then(|tokens| tokens.scope);
+        work.asked = work.asked.take().or(granted);
         let wanted = challenge.and_then(Challenge::scope);
-        let wanted =
-            metadata::scope(wanted, None, state.asked.as_deref(), None).unwrap_or_default();
-        if state.stepped.len() >= STEP_UPS || state.stepped.contains(&wanted) {
+        let wanted = metadata::scope(wanted, None, work.asked.as_deref(), None).unwrap_or_default();
+        if work.stepped.len() >= STEP_UPS || work.stepped.contains(&wanted) {
             return Ok(false);
         }
-        state.stepped.push(wanted);
-        self.get_tokens(state, discovered, challenge).await
-    }
-
-    async fn current(&self) -> Result<Option<Secret>, HttpError> {
-        let mut state = self.loaded().await;
-        let Some(tokens) = state.tokens().cloned() else { return Ok(None) };
-        if tokens.is_over(now()) && tokens.refresh.is_some() {
-            let discovered = match state.discovered.clone() {
-                Some(discovered) => Ok(discovered),
-                None => self.discovered(&mut state, None).await,
-            };
-            let refreshed = match discovered {
-                Ok(found) => self.refresh(&mut state, &found, Some(&tokens.access)).await,
-                Err(error) => Err(error),
-            };
-            // The server has the last word on the old one.
-            if let Err(error) = refreshed {
-                tracing::debug!(%error, "the token could not be refreshed");
-            }
-        }
-        Ok(state.tokens().map(|tokens| tokens.access.clone()))
+        work.stepped.push(wanted);
+        self.get_tokens(work, discovered, challenge).await
     }
 }
 
 impl Authorize for Login {
     fn token(&self) -> AuthorizeFuture<'_, Option<Secret>> {
-        Box::pin(self.current())
+        Box::pin(async { Ok(self.shared.current().await) })
     }
 
     fn refused<'a>(&'a self, refusal: TokenRefusal<'a>) -> AuthorizeFuture<'a, bool> {
@@ -412,6 +326,6 @@ impl Authorize for Login {
     }
 
     fn advice(&self) -> Option<String> {
-        self.options.advice.clone()
+        self.shared.options.advice.clone()
     }
 }

@@ -1,8 +1,10 @@
 //! Who this program is to an authorization server: known before, by a document, or registered now.
 //!
-//! AUC-07 to AUC-09.
+//! Knows the ways in which a token endpoint takes an id and a secret. AUC-07 to AUC-09.
 
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use serde::Deserialize;
 use serde_json::json;
 
 use super::metadata::{ServerMetadata, refuse};
@@ -18,15 +20,54 @@ pub(super) struct ClientId {
     pub(super) method: Option<String>,
     /// The port of the redirect address that was registered with it.
     pub(super) port: Option<u16>,
+    /// When the registration is over, in seconds since 1970, if it is ever.
+    pub(super) expires_at: Option<u64>,
+    /// The authorization server may have forgotten the registration: a login with it has begun and has not come to
+    /// its end.
+    pub(super) doubted: bool,
+}
+
+/// What a token endpoint is asked for.
+pub(super) struct TokenAsk<'a> {
+    pub(super) pairs: &'a [(&'a str, &'a str)],
+    /// How long it may take.
+    pub(super) within: Duration,
 }
 
 impl ClientId {
     pub(super) fn known(id: &str, secret: Option<&Secret>) -> Self {
-        Self { id: id.to_owned(), secret: secret.cloned(), method: None, port: None }
+        let (id, secret) = (id.to_owned(), secret.cloned());
+        Self { id, secret, method: None, port: None, expires_at: None, doubted: false }
+    }
+
+    /// Whether the registration is over.
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        self.expires_at.is_some_and(|end| now >= end)
+    }
+
+    /// Asks the token endpoint.
+    pub(super) async fn ask(
+        &self,
+        requests: &Requests,
+        metadata: &ServerMetadata,
+        ask: &TokenAsk<'_>,
+    ) -> Result<Said, HttpError> {
+        let endpoint = &metadata.token_endpoint;
+        let said = requests.form(endpoint, ask, &self.auth(metadata)).await?;
+        // Where neither the metadata nor a registration say how, many servers want the secret in the form.
+        let unsaid =
+            self.method.is_none() && metadata.token_endpoint_auth_methods_supported.is_none();
+        match (&said, &self.secret) {
+            (Said::No(error), Some(secret)) if unsaid && error.is("invalid_client") => {
+                let auth = ClientAuth::Post(self.id.clone(), secret.clone());
+                requests.form(endpoint, ask, &auth).await
+            }
+            _ => Ok(said),
+        }
     }
 
     /// How to show the token endpoint who asks.
-    pub(super) fn auth(&self, metadata: &ServerMetadata) -> ClientAuth {
+    fn auth(&self, metadata: &ServerMetadata) -> ClientAuth {
         let id = self.id.clone();
         let Some(secret) = self.secret.clone() else { return ClientAuth::None(id) };
         let supported = metadata.token_endpoint_auth_methods_supported.as_deref();
@@ -52,11 +93,12 @@ pub(super) struct Introduction<'a> {
     pub(super) scope: Option<&'a str>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 struct Registration {
     client_id: String,
     client_secret: Option<String>,
     token_endpoint_auth_method: Option<String>,
+    client_secret_expires_at: Option<serde_json::Value>,
 }
 
 /// Registers this program (RFC 7591).
@@ -97,10 +139,16 @@ pub(super) async fn register(
     let Ok(registered) = serde_json::from_slice::<Registration>(&answer) else {
         return Err(refuse("the registration was answered with something else than a client id"));
     };
+    let secret = registered.client_secret.filter(|secret| !secret.is_empty()).map(Secret::new);
+    secret.iter().for_each(|secret| requests.hide(secret));
+    // RFC 7591: 0 means that it has no end.
+    let end = registered.client_secret_expires_at.and_then(|end| end.as_u64());
     Ok(ClientId {
         id: registered.client_id,
-        secret: registered.client_secret.filter(|secret| !secret.is_empty()).map(Secret::new),
+        expires_at: end.filter(|end| *end > 0 && secret.is_some()),
+        secret,
         method: registered.token_endpoint_auth_method,
         port: about.port,
+        doubted: false,
     })
 }

@@ -2,6 +2,8 @@
 //!
 //! Knows the order of questions; must not know what the documents have to say (`metadata`). AUC-02, AUC-03.
 
+use serde::de::DeserializeOwned;
+
 use super::metadata::{
     ResourceMetadata, ServerMetadata, refuse, resource, resource_metadata_at, safe,
     server_metadata_at,
@@ -20,19 +22,29 @@ pub(super) struct Discovered {
     pub(super) metadata: ServerMetadata,
 }
 
-/// Finds out who gives out the tokens for `server`.
+/// Whether a server that names nobody is taken to give out its tokens itself, at the paths of 2025-03-26.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Assume {
+    Yes,
+    No,
+}
+
+/// Finds out who gives out the tokens for `server`; `None` if nothing says so, and nothing is assumed.
 pub(super) async fn discover(
     requests: &Requests,
     server: &Url,
     challenge: Option<&Challenge>,
-) -> Result<Discovered, HttpError> {
+    assume: Assume,
+) -> Result<Option<Discovered>, HttpError> {
     let Some(found) = resource_metadata(requests, server, challenge).await? else {
         // 2025-03-26: the server is its own authorization server.
         let metadata = match server_metadata(requests, &server.origin().to_string()).await? {
             Some(metadata) => metadata,
+            None if assume == Assume::No => return Ok(None),
             None => ServerMetadata::assumed(server),
         };
-        return Ok(Discovered { resource: resource(server, None)?, scopes: None, metadata });
+        let resource = resource(server, None)?;
+        return Ok(Some(Discovered { resource, scopes: None, metadata }));
     };
     // Before anything else is asked: a server that lies about its name gets no token of another.
     let resource = resource(server, found.resource.as_deref())?;
@@ -45,42 +57,67 @@ pub(super) async fn discover(
             crate::client::http::excerpt(issuer)
         )));
     };
-    Ok(Discovered { resource, scopes: found.scopes_supported, metadata })
+    Ok(Some(Discovered { resource, scopes: found.scopes_supported, metadata }))
 }
 
+/// What a protected server says about itself: where its refusal says that it is, else at the well-known places.
 async fn resource_metadata(
     requests: &Requests,
     server: &Url,
     challenge: Option<&Challenge>,
 ) -> Result<Option<ResourceMetadata>, HttpError> {
+    let mut failed = None;
     if let Some(named) = challenge.and_then(Challenge::resource_metadata) {
-        let url = server.join(named).and_then(|url| safe(&url.to_string()))?;
-        return match requests.document(&url).await? {
-            Some(found) => Ok(Some(found)),
-            None => Err(refuse(format!(
-                "there is no metadata at {}, where the server says it is",
-                crate::client::http::shown(&url)
-            ))),
-        };
-    }
-    for url in resource_metadata_at(server) {
-        if let Some(found) = requests.document(&url?).await? {
-            return Ok(Some(found));
+        match named_metadata(requests, server, named).await {
+            Ok(found) => return Ok(Some(found)),
+            // A server behind a proxy may name an address of its own machine.
+            Err(error) => failed = Some(error),
         }
     }
-    Ok(None)
+    match first(requests, resource_metadata_at(server)).await {
+        Ok(None) => failed.map_or(Ok(None), Err),
+        Err(error) => Err(failed.unwrap_or(error)),
+        found => found,
+    }
+}
+
+async fn named_metadata(
+    requests: &Requests,
+    server: &Url,
+    named: &str,
+) -> Result<ResourceMetadata, HttpError> {
+    let url = server.join(named).and_then(|url| safe(&url.to_string()))?;
+    requests.document(&url).await?.ok_or_else(|| {
+        refuse(format!(
+            "there is no metadata at {}, where the server says it is",
+            crate::client::http::shown(&url)
+        ))
+    })
+}
+
+/// The first of these documents that there is. One that cannot be had now counts only if there is no other.
+async fn first<T: DeserializeOwned>(
+    requests: &Requests,
+    places: Vec<Result<Url, HttpError>>,
+) -> Result<Option<T>, HttpError> {
+    let mut failed = None;
+    for url in places {
+        match requests.document(&url?).await {
+            Ok(None) => {}
+            Ok(found) => return Ok(found),
+            Err(error @ HttpError::Unavailable { .. }) => failed = failed.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    failed.map_or(Ok(None), Err)
 }
 
 async fn server_metadata(
     requests: &Requests,
     issuer: &str,
 ) -> Result<Option<ServerMetadata>, HttpError> {
-    let address = safe(issuer)?;
-    for url in server_metadata_at(&address) {
-        if let Some(found) = requests.document::<ServerMetadata>(&url?).await? {
-            found.check(issuer)?;
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
+    let places = server_metadata_at(&safe(issuer)?);
+    let Some(found) = first::<ServerMetadata>(requests, places).await? else { return Ok(None) };
+    found.check(issuer)?;
+    Ok(Some(found))
 }

@@ -5,13 +5,13 @@
 
 use std::fmt;
 
-use super::client_id::ClientId;
+use super::client_id::{ClientId, TokenAsk};
 use super::discovery::Discovered;
 use super::form;
 use super::metadata::{ServerMetadata, refuse, safe};
 use super::pkce;
-use super::requests::{Requests, Said};
-use super::tokens::{self, Tokens};
+use super::requests::{Requests, Said, TIMEOUT};
+use super::tokens::{self, OauthError, Tokens};
 use crate::client::http::excerpt;
 use crate::client::{HttpError, Secret};
 
@@ -26,6 +26,20 @@ pub struct Flow {
     verifier: Secret,
     state: Secret,
     address: String,
+}
+
+/// Why a login has given no tokens.
+#[derive(Debug)]
+pub(super) struct NoTokens {
+    pub(super) why: HttpError,
+    /// The authorization server does not know the client.
+    pub(super) client_is_forgotten: bool,
+}
+
+impl From<HttpError> for NoTokens {
+    fn from(why: HttpError) -> Self {
+        Self { why, client_is_forgotten: false }
+    }
 }
 
 impl fmt::Debug for Flow {
@@ -100,7 +114,7 @@ impl Flow {
 
     /// Ends the login with the address that the browser was sent to: its query has the code, or says why
     /// there is none.
-    pub(super) async fn finish(self, redirect: &str, now: u64) -> Result<Tokens, HttpError> {
+    pub(super) async fn finish(self, redirect: &str, now: u64) -> Result<Tokens, NoTokens> {
         let code = self.code(redirect)?;
         let pairs = [
             ("grant_type", "authorization_code"),
@@ -109,55 +123,55 @@ impl Flow {
             ("code_verifier", self.verifier.reveal()),
             ("resource", &self.resource),
         ];
-        let auth = self.client.auth(&self.metadata);
-        match self.requests.form(&self.metadata.token_endpoint, &pairs, &auth).await? {
-            Said::Yes(body) => tokens::read(&body, self.scope.as_deref(), now),
+        let ask = TokenAsk { pairs: &pairs, within: TIMEOUT };
+        match self.client.ask(&self.requests, &self.metadata, &ask).await? {
+            Said::Yes(body) => {
+                let tokens = tokens::read(&body, self.scope.as_deref(), now)?;
+                let all = [Some(&tokens.access), tokens.refresh.as_ref()];
+                all.into_iter().flatten().for_each(|token| self.requests.hide(token));
+                Ok(tokens)
+            }
             Said::No(error) => {
                 let secrets = [&code, &self.verifier, &self.state];
-                Err(refuse(format!("no token was given: {}", error.words(&secrets))))
+                let why = refuse(format!("no token was given: {}", error.words(&secrets)));
+                Err(NoTokens { why, client_is_forgotten: error.forgets_the_client() })
             }
         }
     }
 
     /// Checks the address that the browser was sent to, and takes the code out of it.
-    fn code(&self, redirect: &str) -> Result<Secret, HttpError> {
+    fn code(&self, redirect: &str) -> Result<Secret, NoTokens> {
         let query = redirect.trim().split_once('?').map_or("", |(_, query)| query);
         let query = query.split('#').next().unwrap_or_default();
         let find = |name: &str| form::find(query, name);
         // AUC-10
         if !self.is_ours(redirect.trim()) {
-            return Err(refuse(
-                "the browser came back with another state than it was sent with: the answer belongs to \
-                 another login",
-            ));
+            let why = "the browser came back with another state than it was sent with: the answer belongs to \
+                       another login";
+            return Err(refuse(why).into());
         }
         // AUC-04: before the code is used, and as plain strings.
         match find("iss") {
             Some(issuer) if issuer == self.metadata.issuer => {}
             Some(issuer) => {
-                return Err(refuse(format!(
-                    "the answer comes from {:?}, and {:?} was asked",
-                    excerpt(&issuer),
-                    self.metadata.issuer
-                )));
+                let (from, asked) = (excerpt(&issuer), &self.metadata.issuer);
+                let why = format!("the answer comes from {from:?}, and {asked:?} was asked");
+                return Err(refuse(why).into());
             }
             None if self.metadata.authorization_response_iss_parameter_supported => {
-                return Err(refuse(
-                    "the answer does not say which authorization server it is from",
-                ));
+                let why = "the answer does not say which authorization server it is from";
+                return Err(refuse(why).into());
             }
             None => {}
         }
         if let Some(error) = find("error") {
-            let mut words = error;
-            if let Some(description) = find("error_description") {
-                words = format!("{words}: {description}");
-            }
-            return Err(refuse(format!("the authorization server says {}", excerpt(&words))));
+            let error = OauthError::new(error, find("error_description"));
+            let why = refuse(format!("the authorization server says {}", error.words(&[])));
+            return Err(NoTokens { why, client_is_forgotten: error.forgets_the_client() });
         }
         match find("code") {
             Some(code) if !code.is_empty() => Ok(Secret::new(code)),
-            _ => Err(refuse("the browser came back without a code")),
+            _ => Err(refuse("the browser came back without a code").into()),
         }
     }
 }

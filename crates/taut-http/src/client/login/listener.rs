@@ -2,10 +2,12 @@
 //!
 //! Knows just enough HTTP to read one request line and to answer with a page.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::metadata::refuse;
 use crate::client::HttpError;
@@ -16,6 +18,9 @@ const MAX_HEAD: usize = 64 << 10;
 
 /// How long a browser may take for its request.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many connections are read at once: browsers open a handful. The oldest makes way for another.
+const MAX_OPEN: usize = 64;
 
 const PATH: &str = "/callback";
 
@@ -50,57 +55,80 @@ impl Listener {
     }
 
     /// Waits for a browser, and returns the address that it came to. Requests that `is_ours` does not want
-    /// are answered and forgotten: any page and any program can make some.
+    /// are answered and forgotten: any page and any program can make some. Connections are read side by side:
+    /// browsers open some in advance, and send nothing on them.
     pub(super) async fn wait(&self, is_ours: impl Fn(&str) -> bool) -> Result<String, HttpError> {
         let mut failures = 0;
+        let mut asked: JoinSet<Option<(TcpStream, String)>> = JoinSet::new();
+        let mut open = VecDeque::new();
         loop {
-            let stream = match self.listener.accept().await {
-                Ok((stream, _)) => stream,
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                Some(read) = asked.join_next() => {
+                    let Ok(Some((stream, target))) = read else { continue };
+                    let address = self.ours(&target, &is_ours);
+                    answer(stream, address.is_some()).await;
+                    match address {
+                        Some(address) => return Ok(address),
+                        None => continue,
+                    }
+                }
+            };
+            match accepted {
+                Ok((stream, _)) => open.push_back(asked.spawn(read(stream))),
                 Err(error) => {
                     failures += 1;
                     if failures > 100 {
                         return Err(refuse(format!("nothing can be listened on: {error}")));
                     }
-                    continue;
                 }
-            };
-            let answered = tokio::time::timeout(PATIENCE, self.answer(stream, &is_ours)).await;
-            if let Ok(Some(address)) = answered {
-                return Ok(address);
+            }
+            open.retain(|task: &AbortHandle| !task.is_finished());
+            if open.len() > MAX_OPEN
+                && let Some(oldest) = open.pop_front()
+            {
+                oldest.abort();
             }
         }
     }
 
-    async fn answer(
-        &self,
-        mut stream: TcpStream,
-        is_ours: impl Fn(&str) -> bool,
-    ) -> Option<String> {
-        let mut head = Vec::new();
-        while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-            if head.len() > MAX_HEAD || stream.read_buf(&mut head).await.ok()? == 0 {
-                return None;
-            }
-        }
-        let line = String::from_utf8_lossy(head.split(|byte| *byte == b'\r').next()?).into_owned();
-        let target = line.strip_prefix("GET ").and_then(|line| line.split(' ').next());
-        let found = target
-            .filter(|target| target.split('?').next() == Some(PATH))
-            .map(|target| format!("http://127.0.0.1:{}{target}", self.port))
-            .filter(|address| is_ours(address));
-        let (status, words) = match &found {
-            Some(_) => ("200 OK", "You can close this window and go back to your program."),
-            None => ("404 Not Found", "This page belongs to no login that is under way."),
-        };
-        let page = format!("<!doctype html><meta charset=utf-8><title>taut</title><p>{words}</p>");
-        let answer = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
-             Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{page}",
-            page.len()
-        );
-        // Whether the browser shows it or not, the address is known.
-        let _ = stream.write_all(answer.as_bytes()).await;
-        let _ = stream.shutdown().await;
-        found
+    /// The whole address of a request, if it is the one that is waited for.
+    fn ours(&self, target: &str, is_ours: impl Fn(&str) -> bool) -> Option<String> {
+        let is_callback = target.split('?').next() == Some(PATH);
+        let address = format!("http://127.0.0.1:{}{target}", self.port);
+        (is_callback && is_ours(&address)).then_some(address)
     }
+}
+
+/// Reads the head of a request; returns what it asks for, and is none for what is no request.
+async fn read(stream: TcpStream) -> Option<(TcpStream, String)> {
+    tokio::time::timeout(PATIENCE, read_head(stream)).await.ok()?
+}
+
+async fn read_head(mut stream: TcpStream) -> Option<(TcpStream, String)> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+        if head.len() > MAX_HEAD || stream.read_buf(&mut head).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let line = String::from_utf8_lossy(head.split(|byte| *byte == b'\r').next()?).into_owned();
+    let target = line.strip_prefix("GET ").and_then(|line| line.split(' ').next());
+    Some((stream, target.unwrap_or_default().to_owned()))
+}
+
+async fn answer(mut stream: TcpStream, is_ours: bool) {
+    let (status, words) = match is_ours {
+        true => ("200 OK", "You can close this window and go back to your program."),
+        false => ("404 Not Found", "This page belongs to no login that is under way."),
+    };
+    let page = format!("<!doctype html><meta charset=utf-8><title>taut</title><p>{words}</p>");
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
+         Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{page}",
+        page.len()
+    );
+    // Whether the browser shows it or not, the address is known. It fits into the buffer of any connection.
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
 }

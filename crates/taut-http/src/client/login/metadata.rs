@@ -134,13 +134,23 @@ pub(super) fn canonical(server: &Url) -> String {
     }
 }
 
+/// The name of a server in the store: gateways tell their tenants apart by the query.
+pub(super) fn key(server: &Url) -> String {
+    match server.uri().query() {
+        None | Some("") => canonical(server),
+        Some(query) => format!("{}?{query}", canonical(server)),
+    }
+}
+
 /// The resource that a token is asked for: what the metadata names, if it covers the server.
 pub(super) fn resource(server: &Url, stated: Option<&str>) -> Result<String, HttpError> {
     let Some(stated) = stated else { return Ok(canonical(server)) };
     let covers = Url::parse(stated).is_ok_and(|resource| {
         let folder = resource.path().trim_end_matches('/');
         let inside = server.path().strip_prefix(folder);
+        let tenant = resource.uri().query();
         resource.origin() == server.origin()
+            && tenant.is_none_or(|tenant| server.uri().query() == Some(tenant))
             && inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     });
     match covers {
@@ -246,6 +256,14 @@ mod tests {
         }
         assert_eq!(resource(&server, None).unwrap(), "https://x.example/mcp");
         assert_eq!(canonical(&Url::parse("https://x.example/").unwrap()), "https://x.example");
+        let tenant = Url::parse("https://x.example/mcp?tenant=a").unwrap();
+        assert_eq!(resource(&tenant, None).unwrap(), "https://x.example/mcp", "RFC 8707: no query");
+        for (stated, good) in [("?tenant=a", true), ("", true), ("?tenant=b", false)] {
+            let stated = format!("https://x.example/mcp{stated}");
+            assert_eq!(resource(&tenant, Some(&stated)).is_ok(), good, "{stated}");
+        }
+        assert_eq!(key(&tenant), "https://x.example/mcp?tenant=a");
+        assert_eq!(key(&Url::parse("https://x.example/mcp?").unwrap()), "https://x.example/mcp");
     }
 
     /// AUC-11

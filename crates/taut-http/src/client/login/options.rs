@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::flow::Flow;
 use super::listener::Listener;
+use super::requests::OnSecret;
 use super::store::TokenStore;
 use crate::client::{AuthorizeFuture, HttpError, Secret};
 
@@ -55,6 +56,8 @@ pub struct LoginOptions {
     pub(super) store: Option<TokenStore>,
     pub(super) ask: Option<Arc<dyn AskUser>>,
     pub(super) advice: Option<String>,
+    pub(super) renewal: Duration,
+    pub(super) on_secret: Option<OnSecret>,
 }
 
 impl Default for LoginOptions {
@@ -71,6 +74,9 @@ impl Default for LoginOptions {
             store: None,
             ask: None,
             advice: None,
+            // Real endpoints answer within a second or two; all programs of the user wait meanwhile.
+            renewal: Duration::from_secs(10),
+            on_secret: None,
         }
     }
 }
@@ -139,6 +145,20 @@ impl LoginOptions {
     /// in. It is part of the error.
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
+        self
+    }
+
+    /// Sets how long the authorization server may take for another token without a user. 10 s. A token that is
+    /// still good is used meanwhile.
+    pub fn renewal_timeout(mut self, timeout: Duration) -> Self {
+        self.renewal = timeout;
+        self
+    }
+
+    /// Calls this with each secret before it is sent for the first time, wherever it comes from: tokens of the store
+    /// and new ones, codes, the secret of a client. For programs that mask what they show.
+    pub fn on_secret(mut self, hide: impl Fn(&Secret) + Send + Sync + 'static) -> Self {
+        self.on_secret = Some(Arc::new(hide));
         self
     }
 }

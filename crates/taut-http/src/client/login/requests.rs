@@ -3,6 +3,7 @@
 //! Knows how to ask safely: https or this machine only, no redirect to another origin, bounded bodies and
 //! times. Must not know why something is asked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,6 +13,7 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 use serde::de::DeserializeOwned;
 
+use super::client_id::TokenAsk;
 use super::form;
 use super::metadata::{refuse, safe};
 use super::tokens::OauthError;
@@ -25,12 +27,19 @@ use crate::headers;
 const MAX_DOCUMENT: usize = 256 << 10;
 
 /// How long one request may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is shown each secret before it is sent.
+pub(super) type OnSecret = Arc<dyn Fn(&Secret) + Send + Sync>;
+
+/// The names in a form whose values are secrets.
+const SECRETS: [&str; 4] = ["client_secret", "code", "code_verifier", "refresh_token"];
 
 /// Asks on behalf of a login.
 #[derive(Clone)]
 pub(super) struct Requests {
     http: Http,
+    on_secret: Option<OnSecret>,
 }
 
 /// How a client shows a token endpoint who it is.
@@ -38,7 +47,7 @@ pub(super) struct Requests {
 pub(super) enum ClientAuth {
     /// By its id alone.
     None(String),
-    /// With id and secret in a header.
+    /// With id and secret in a header; the id is in the form as well, where the Python SDK looks for it.
     Basic(String, Secret),
     /// With id and secret in the form.
     Post(String, Secret),
@@ -52,17 +61,29 @@ pub(super) enum Said {
 
 impl Requests {
     /// The headers of the options are for the server, and are not sent to anybody else.
-    pub(super) fn new(options: &HttpOptions, server: &Url) -> Result<Self, HttpError> {
+    pub(super) fn new(
+        options: &HttpOptions,
+        server: &Url,
+        on_secret: Option<OnSecret>,
+    ) -> Result<Self, HttpError> {
         let mut options = options.clone();
         options.headers.clear();
         options.authorize = None;
         options.body_timeout = TIMEOUT;
         // A server on this machine may send its users to an authorization server elsewhere.
         let tls = if server.is_https() { Tls::Surely } else { Tls::Perhaps };
-        Ok(Self { http: Http::new(options, tls)? })
+        Ok(Self { http: Http::new(options, tls)?, on_secret })
     }
 
-    /// A document; `None` if there is none that can be read.
+    /// Shows a secret to the caller's hook.
+    pub(super) fn hide(&self, secret: &Secret) {
+        if let Some(on_secret) = &self.on_secret {
+            on_secret(secret);
+        }
+    }
+
+    /// A document; `None` if there is none that can be read. A server that cannot answer now is an error: what it
+    /// would say is not known.
     pub(super) async fn document<T: DeserializeOwned>(
         &self,
         url: &Url,
@@ -79,6 +100,9 @@ impl Requests {
             Err(HttpError::Redirect { .. } | HttpError::TooLong { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
+        if is_temporary(status) {
+            return Err(later(url, status, ""));
+        }
         Ok(serde_json::from_slice(&body).ok().filter(|_| status == 200))
     }
 
@@ -86,14 +110,14 @@ impl Requests {
     pub(super) async fn form(
         &self,
         url: &str,
-        pairs: &[(&str, &str)],
+        ask: &TokenAsk<'_>,
         auth: &ClientAuth,
     ) -> Result<Said, HttpError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(CONTENT_TYPE, kind);
-        let mut pairs = pairs.to_vec();
+        let mut pairs = ask.pairs.to_vec();
         match auth {
             ClientAuth::None(id) => pairs.push(("client_id", id)),
             ClientAuth::Post(id, secret) => {
@@ -104,13 +128,20 @@ impl Requests {
                 form::escape(id, &mut both);
                 both.push(':');
                 form::escape(secret.reveal(), &mut both);
-                let mut basic = value(&format!("Basic {}", STANDARD.encode(both)))?;
+                let both = STANDARD.encode(both);
+                let mut basic = value(&format!("Basic {both}"))?;
                 basic.set_sensitive(true);
                 headers.insert(AUTHORIZATION, basic);
+                self.hide(secret);
+                self.hide(&Secret::new(both));
+                pairs.push(("client_id", id));
             }
         }
+        let secrets = pairs.iter().filter(|(name, _)| SECRETS.contains(name));
+        secrets.for_each(|(_, secret)| self.hide(&Secret::new(*secret)));
         let body = Bytes::from(form::encode(pairs));
-        self.endpoint(Ask { method: Method::POST, url: safe(url)?, headers, body }).await
+        let request = Ask { method: Method::POST, url: safe(url)?, headers, body };
+        self.endpoint(request, ask.within).await
     }
 
     /// Sends JSON to a registration endpoint.
@@ -123,16 +154,19 @@ impl Requests {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let body = Bytes::from(json.to_string());
-        self.endpoint(Ask { method: Method::POST, url: safe(url)?, headers, body }).await
+        let request = Ask { method: Method::POST, url: safe(url)?, headers, body };
+        self.endpoint(request, TIMEOUT).await
     }
 
-    async fn endpoint(&self, ask: Ask) -> Result<Said, HttpError> {
-        let (status, body) = self.send(&ask).await?;
+    async fn endpoint(&self, ask: Ask, within: Duration) -> Result<Said, HttpError> {
+        let (status, body) = self.send_within(&ask, within).await?;
         // Some answer 200 with an error inside.
         match serde_json::from_slice::<OauthError>(&body) {
+            Ok(error) if is_temporary(status) => Err(later(&ask.url, status, &error.name())),
             Ok(error) => Ok(Said::No(error)),
             Err(_) if (200..300).contains(&status) => Ok(Said::Yes(body)),
             // The body may repeat what was sent, so it is not shown.
+            Err(_) if is_temporary(status) => Err(later(&ask.url, status, "")),
             Err(_) => Err(refuse(format!(
                 "{} answered {status} without saying why",
                 crate::client::http::shown(&ask.url)
@@ -141,6 +175,10 @@ impl Requests {
     }
 
     async fn send(&self, ask: &Ask) -> Result<(u16, Vec<u8>), HttpError> {
+        self.send_within(ask, TIMEOUT).await
+    }
+
+    async fn send_within(&self, ask: &Ask, after: Duration) -> Result<(u16, Vec<u8>), HttpError> {
         let exchange = async {
             let response = self.http.send(ask).await?;
             let status = response.status().as_u16();
@@ -148,7 +186,19 @@ impl Requests {
                 self.http.read(response.into_body(), "the answer to a login", MAX_DOCUMENT).await?;
             Ok((status, body))
         };
-        let late = |_| HttpError::TimedOut { what: "the answer to a login", after: TIMEOUT };
-        tokio::time::timeout(TIMEOUT, exchange).await.map_err(late)?
+        let late = |_| HttpError::TimedOut { what: "the answer to a login", after };
+        tokio::time::timeout(after, exchange).await.map_err(late)?
     }
+}
+
+/// Whether a status says nothing about what was asked: the server is busy, or not well.
+fn is_temporary(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..)
+}
+
+fn later(url: &Url, status: u16, words: &str) -> HttpError {
+    let words = if words.is_empty() { " without saying why" } else { words };
+    let (url, mark) =
+        (crate::client::http::shown(url), if words.starts_with(' ') { "" } else { ": " });
+    HttpError::Unavailable { why: format!("{url} answered {status}{mark}{words}") }
 }

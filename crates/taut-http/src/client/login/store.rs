@@ -8,20 +8,29 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
-use serde::{Deserialize, Serialize};
-
-use super::client_id::ClientId;
-use super::tokens::Tokens;
+use super::kept::FileForm;
+pub(super) use super::kept::Kept;
+use super::lock::{StoreLock, try_lock};
 use crate::client::Secret;
 
 /// A file of tokens that is longer is broken.
 const MAX_FILE: u64 = 16 << 20;
 
+/// How long another process may have the lock: longer than it may take for a refresh, with which it has it. One
+/// that has it longer is stopped, or hangs, and must not stop all others.
+const LOCK: Duration = Duration::from_secs(12);
+
+/// How long it is left alone between two tries: shorter than anybody notices.
+const BETWEEN: Duration = Duration::from_millis(20);
+
 /// Keeps tokens, by server and by who gave them out.
 #[derive(Clone, Debug)]
 pub struct TokenStore {
     path: Arc<Path>,
+    lock: Duration,
 }
 
 /// Why tokens cannot be read or kept.
@@ -79,94 +88,33 @@ pub struct LoginSummary {
     pub refreshable: bool,
 }
 
-/// One login with all that belongs to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
-    pub(super) server: String,
-    pub(super) issuer: String,
-    pub(super) client: ClientId,
-    /// `None`: only the registration is kept.
-    pub(super) tokens: Option<Tokens>,
-}
+/// The state of the file, by which a change of another process is seen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Stamp(Option<SystemTime>, u64, u64);
 
-/// The file's own form.
-#[derive(Default, Deserialize, Serialize)]
-struct FileForm {
-    version: u32,
-    logins: Vec<LoginForm>,
+/// What a write of a login does, as far as another process may have been there meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Changes {
+    /// A user has logged in: it takes the place of what is there.
+    Login,
+    /// A refresh has given new tokens. They are not wanted where the login was forgotten meanwhile.
+    Newer,
+    /// Something was found out about tokens that may not be the newest any more.
+    Only,
 }
-
-#[derive(Deserialize, Serialize)]
-struct LoginForm {
-    server: String,
-    issuer: String,
-    client_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    client_secret: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    client_auth: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    redirect_port: Option<u16>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    access_token: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    refresh_token: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    scope: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<u64>,
-}
-
-impl From<LoginForm> for Kept {
-    fn from(form: LoginForm) -> Self {
-        let client = ClientId {
-            id: form.client_id,
-            secret: form.client_secret.map(Secret::new),
-            method: form.client_auth,
-            port: form.redirect_port,
-        };
-        let tokens = form.access_token.map(|access| Tokens {
-            access: Secret::new(access),
-            refresh: form.refresh_token.map(Secret::new),
-            scope: form.scope,
-            expires_at: form.expires_at,
-        });
-        Self { server: form.server, issuer: form.issuer, client, tokens }
-    }
-}
-
-impl From<Kept> for LoginForm {
-    fn from(kept: Kept) -> Self {
-        let text = |secret: Secret| secret.reveal().to_owned();
-        let (access, refresh, scope, expires_at) = match kept.tokens {
-            Some(tokens) => {
-                let refresh = tokens.refresh.map(text);
-                (Some(text(tokens.access)), refresh, tokens.scope, tokens.expires_at)
-            }
-            None => (None, None, None, None),
-        };
-        Self {
-            server: kept.server,
-            issuer: kept.issuer,
-            client_id: kept.client.id,
-            client_secret: kept.client.secret.map(text),
-            client_auth: kept.client.method,
-            redirect_port: kept.client.port,
-            access_token: access,
-            refresh_token: refresh,
-            scope,
-            expires_at,
-        }
-    }
-}
-
-/// Held while tokens are read, refreshed and written: one process at a time.
-pub(super) struct StoreLock(#[allow(dead_code, reason = "dropping it unlocks")] File);
 
 impl TokenStore {
     /// The store in this file. Its folder is made when something is kept.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into().into() }
+        Self { path: path.into().into(), lock: LOCK }
+    }
+
+    /// Sets how long another process may hold the lock of the file. 12 s. After that the file is read and written
+    /// without the lock: what another process has kept meanwhile still counts.
+    #[must_use]
+    pub fn lock_timeout(mut self, timeout: Duration) -> Self {
+        self.lock = timeout;
+        self
     }
 
     /// The user's own store: `taut/logins.json` in `$XDG_STATE_HOME`, or in the folder that the system has
@@ -212,13 +160,14 @@ impl TokenStore {
             .collect())
     }
 
-    /// Forgets everything about a server. Says whether there was anything.
+    /// Forgets everything about the server at this address. Says whether there was anything. It is final, also for
+    /// programs that run and have the tokens in their memory.
     ///
     /// # Errors
     /// The file cannot be read or written.
     pub async fn forget(&self, server: &str) -> Result<bool, StoreError> {
         let server = match crate::client::url::Url::parse(server) {
-            Ok(url) => super::metadata::canonical(&url),
+            Ok(url) => super::metadata::key(&url),
             Err(_) => server.to_owned(),
         };
         let _lock = self.lock().await?;
@@ -237,21 +186,39 @@ impl TokenStore {
         Ok(self.load().await?.into_iter().rev().find(|kept| kept.server == server))
     }
 
-    /// Keeps a login in place of another with the same server and issuer. The caller holds the lock.
-    pub(super) async fn keep(&self, login: Kept) -> Result<(), StoreError> {
+    /// Keeps a login in place of another with the same server and issuer, if it is still wanted; says whether it
+    /// was. `before` is the access token that the store had, as far as the caller knows. The caller holds the lock,
+    /// unless another process does not give it back.
+    pub(super) async fn keep(
+        &self,
+        login: Kept,
+        changes: Changes,
+        before: Option<&Secret>,
+    ) -> Result<bool, StoreError> {
         let mut all = match self.load().await {
             Ok(all) => all,
             Err(StoreError::Broken { path }) => {
-                // Somebody may want to see what it was.
+                // Its owner may want to see what it was.
                 let aside = path.with_extension("json.broken");
                 fs::rename(&path, aside).map_err(|error| self.io(error))?;
                 Vec::new()
             }
             Err(error) => return Err(error),
         };
-        all.retain(|kept| (&kept.server, &kept.issuer) != (&login.server, &login.issuer));
-        all.push(login);
-        self.save(all).await
+        let is_same = |kept: &Kept| (&kept.server, &kept.issuer) == (&login.server, &login.issuer);
+        let there = all.iter().find(|kept| is_same(kept));
+        let token = there.and_then(|kept| Some(&kept.tokens.as_ref()?.access));
+        let wanted = match changes {
+            Changes::Login => true,
+            Changes::Newer => there.is_some() || before.is_none(),
+            Changes::Only => there.is_some() && token == before,
+        };
+        if wanted {
+            all.retain(|kept| !is_same(kept));
+            all.push(login);
+            self.save(all).await?;
+        }
+        Ok(wanted)
     }
 
     /// Whether tokens can be kept, as far as that can be told before there are any.
@@ -264,16 +231,39 @@ impl TokenStore {
         }
     }
 
-    pub(super) async fn lock(&self) -> Result<StoreLock, StoreError> {
-        let store = self.clone();
-        self.blocking(move || {
-            store.make_folder()?;
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true);
-            private(&mut options);
-            open_locked(&mut options, &store.path.with_extension("json.lock")).map(StoreLock)
-        })
-        .await
+    /// The lock of the file; `None` if another process does not give it back in time.
+    pub(super) async fn lock(&self) -> Result<Option<StoreLock>, StoreError> {
+        let began = Instant::now();
+        loop {
+            let store = self.clone();
+            let tried = self.blocking(move || {
+                store.make_folder()?;
+                let mut options = OpenOptions::new();
+                options.read(true).write(true).create(true);
+                private(&mut options);
+                try_lock(&options, &store.path.with_extension("json.lock"))
+            });
+            if let Some(lock) = tried.await? {
+                return Ok(Some(lock));
+            }
+            if began.elapsed() >= self.lock {
+                let path = self.path.display();
+                tracing::warn!(%path, "another process holds its lock; is one of them stopped?");
+                return Ok(None);
+            }
+            tokio::time::sleep(BETWEEN).await;
+        }
+    }
+
+    /// The state of the file; `None` if there is none.
+    pub(super) async fn stamp(&self) -> Option<Stamp> {
+        let path = self.path.clone();
+        let about = self.blocking(move || fs::metadata(path)).await.ok()?;
+        #[cfg(unix)]
+        let number = std::os::unix::fs::MetadataExt::ino(&about);
+        #[cfg(not(unix))]
+        let number = 0;
+        Some(Stamp(about.modified().ok(), about.len(), number))
     }
 
     async fn load(&self) -> Result<Vec<Kept>, StoreError> {
@@ -310,11 +300,12 @@ impl TokenStore {
     async fn save(&self, all: Vec<Kept>) -> Result<(), StoreError> {
         let store = self.clone();
         self.blocking(move || {
-            let form = FileForm { version: 1, logins: all.into_iter().map(Into::into).collect() };
-            let text = serde_json::to_string_pretty(&form)?;
+            let text = serde_json::to_string_pretty(&FileForm::of(all))?;
             store.make_folder()?;
             // In the same folder, so that it can take the other's place at once.
-            let new = store.path.with_extension(format!("json.{}", std::process::id()));
+            static WRITES: AtomicU32 = AtomicU32::new(0);
+            let (process, write) = (std::process::id(), WRITES.fetch_add(1, Ordering::Relaxed));
+            let new = store.path.with_extension(format!("json.{process}-{write}"));
             let _ = fs::remove_file(&new);
             let mut options = OpenOptions::new();
             options.write(true).create_new(true);
@@ -354,30 +345,6 @@ fn private(options: &mut OpenOptions) {
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     #[cfg(not(unix))]
     let _ = options;
-}
-
-/// Opens a file that one process has at a time; waits until another has closed it.
-///
-/// `File::lock` does the same, and needs Rust 1.89.
-#[cfg(unix)]
-fn open_locked(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let file = options.open(path)?;
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
-    Ok(file)
-}
-
-#[cfg(windows)]
-fn open_locked(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    use std::os::windows::fs::OpenOptionsExt as _;
-    const SHARING_VIOLATION: i32 = 32;
-    loop {
-        match options.share_mode(0).open(path) {
-            Err(error) if error.raw_os_error() == Some(SHARING_VIOLATION) => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-            opened => return opened,
-        }
-    }
 }
 
 #[cfg(unix)]

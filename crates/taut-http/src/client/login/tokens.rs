@@ -2,7 +2,7 @@
 //!
 //! Pure. Time is an argument.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::metadata::refuse;
 use crate::client::http::excerpt;
@@ -27,6 +27,11 @@ impl Tokens {
     pub(super) fn is_over(&self, now: u64) -> bool {
         self.expires_at.is_some_and(|end| now.saturating_add(MARGIN) >= end)
     }
+
+    /// Whether it is over even without a margin.
+    pub(super) fn has_ended(&self, now: u64) -> bool {
+        self.expires_at.is_some_and(|end| now >= end)
+    }
 }
 
 /// The answer of a token endpoint.
@@ -40,13 +45,40 @@ struct Answer {
 }
 
 /// The error that an endpoint of an authorization server answers with.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct OauthError {
-    pub(super) error: String,
+    error: String,
     error_description: Option<String>,
 }
 
 impl OauthError {
+    pub(super) fn new(error: String, error_description: Option<String>) -> Self {
+        Self { error, error_description }
+    }
+
+    pub(super) fn is(&self, error: &str) -> bool {
+        self.error == error
+    }
+
+    /// Whether the grant will never be good again. Every other error may be over in a moment (RFC 6749, 5.2).
+    pub(super) fn is_final(&self) -> bool {
+        self.is("invalid_grant")
+    }
+
+    /// Whether the authorization server does not know the client, or not any more.
+    pub(super) fn forgets_the_client(&self) -> bool {
+        self.is("invalid_client") || self.is("unauthorized_client")
+    }
+
+    /// The name of the error alone, if it looks like one: a server may put anything there.
+    pub(super) fn name(&self) -> String {
+        let plain = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '-' | ' ');
+        match self.error.len() <= 60 && self.error.chars().all(plain) {
+            true => self.error.clone(),
+            false => String::new(),
+        }
+    }
+
     /// In a sentence, without the secrets that were sent.
     pub(super) fn words(&self, secrets: &[&Secret]) -> String {
         let mut text = self.error.clone();
