@@ -321,7 +321,8 @@ pub(crate) struct Options {
     /// Set a variable in the server's environment; can be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable, help_heading = "The server")]
     pub(crate) env: Vec<(String, String)>,
-    /// Give the server your whole environment, not only HOME, LOGNAME, PATH, SHELL, TERM and USER.
+    /// Give the server your whole environment, not only HOME, LOGNAME, PATH, SHELL, TERM, USER and what the network
+    /// needs (certificates, proxies).
     #[arg(long, help_heading = "The server")]
     pub(crate) inherit_env: bool,
     /// Start the server in this directory.

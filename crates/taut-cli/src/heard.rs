@@ -43,6 +43,11 @@ impl Heard {
         Self { deaf: true, ..Self::default() }
     }
 
+    /// Whether it keeps nothing.
+    pub(crate) fn is_deaf(&self) -> bool {
+        self.deaf
+    }
+
     /// Something else is waited for from now on.
     pub(crate) fn clear(&self) {
         self.lock().clear();

@@ -46,6 +46,7 @@ mod transcript;
 mod typed;
 mod unescape;
 mod usage;
+mod variables;
 mod word_order;
 mod wrap;
 

@@ -15,6 +15,7 @@ use crate::cells::cut;
 use crate::reach::CONNECTING;
 use crate::secrets;
 use crate::sent::Sent;
+use crate::variables;
 
 /// How the command ends: the one list of exit codes (docs/command.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +171,7 @@ impl Problem {
                 error: Error::Ended(Ending::Io { during: CONNECTING, error }), ..
             } => error.to_string().split_once("; ").map(|(_, next)| next.to_owned()),
             Self::Server { error, .. } => {
-                withheld_of(error).or_else(|| next_of(error).map(str::to_owned))
+                variables::hint(error).or_else(|| next_of(error).map(str::to_owned))
             }
             Self::File { what, error } | Self::Unwritten { what, error } => {
                 next_of_file(what.starts_with("reading"), error.kind()).map(str::to_owned)
@@ -291,31 +292,6 @@ pub(crate) fn exit_of(error: &Error) -> Exit {
         Error::TimedOut { .. } => Exit::TimedOut,
         _ => Exit::Violation,
     }
-}
-
-/// What to do if a server that does not start speaks of a variable that is set here and was not given to it.
-pub(crate) fn withheld_of(error: &Error) -> Option<String> {
-    let Error::Connect(error) = error else { return None };
-    let ours: Vec<String> = std::env::args_os()
-        .take_while(|word| word != "--")
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    if ours.iter().any(|word| word == "--inherit-env") {
-        return None;
-    }
-    let given = |name: &str| ours.iter().any(|word| word.contains(&format!("{name}=")));
-    let is_name = |word: &str| {
-        let known = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-        word.len() > 2 && word.bytes().all(known) && word.contains('_')
-    };
-    let name = [&error.stdout, &error.stderr]
-        .into_iter()
-        .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
-        .find(|word| is_name(word) && !given(word) && std::env::var_os(word).is_some())?;
-    Some(format!(
-        "{name} is set here, but a server gets only a few variables unless you say so: \
-         --env {name}=VALUE, or --inherit-env"
-    ))
 }
 
 /// What to do about a file that cannot be read, or written.

@@ -183,6 +183,14 @@ fn host_and_port(text: &str) -> Option<Address> {
 }
 
 impl Reach {
+    /// The same, started with the variables that the plainest hosts pass on.
+    pub(crate) fn plain(self) -> Self {
+        match self {
+            Self::Start(command) => Self::Start(command.network_env(false)),
+            other => other,
+        }
+    }
+
     /// The package runner that starts it, if one does.
     pub(crate) fn package_runner(&self) -> Option<&'static str> {
         match self {

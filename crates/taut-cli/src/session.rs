@@ -26,7 +26,7 @@ pub(crate) fn command(typed: &[OsString], options: &Options) -> Command {
         [program, args @ ..] => (program.clone(), args),
         [] => (OsString::new(), typed),
     };
-    let mut command = Command::new(program).args(args.iter().cloned());
+    let mut command = Command::new(program).args(args.iter().cloned()).network_env(true);
     if options.inherit_env {
         secrets::hide_ours();
         command = command.inherit_env();
@@ -97,6 +97,11 @@ pub(crate) fn hear(output: &Output, event: &ClientEvent<'_>) {
     match event {
         _ if output.verbose => tell_event(output, event),
         ClientEvent::InvalidMessage(junk) => output.heard.add_stray(&junk.excerpt),
+        ClientEvent::StartingSecond { .. } if !output.heard.is_deaf() => output
+            .note(&output.err.paint(
+            CYAN,
+            "the server is silent so far; also trying Content-Length headers, in a second process",
+        )),
         _ => {}
     }
 }

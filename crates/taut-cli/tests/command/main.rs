@@ -36,6 +36,9 @@ mod crowd;
 mod debug;
 mod doctor;
 mod documents;
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+mod environment;
 mod exits;
 #[cfg(not(feature = "fleet"))]
 mod fleet;

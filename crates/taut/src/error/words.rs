@@ -5,7 +5,7 @@
 use std::fmt;
 
 /// Lines of stderr in an error's text: a stack trace's end, not the whole of it.
-const LINES: usize = 10;
+const LINES: usize = 20;
 
 /// Lines of a Python traceback that is shown from its head, where the user's own file stands.
 const TRACE: usize = 25;

@@ -19,7 +19,8 @@
 //! | shaking | an error that lists versions | probe again, or offer one of them; once (L12) |
 //! | shaking | another error, and nothing was probed yet | probe: a modern server need not know `initialize` |
 //! | shaking | another error, or exit, after a probe | fresh process, no probe; once (L4) |
-//! | shaking | nothing at all until the last part of the start's budget | another process beside it, other framing; once (F13) |
+//! | any | nothing at all for two seconds | another process beside it, other framing; once (F13) |
+//! | any | exit, and not a byte of what it was sent has been read | failed: it cannot have been the probe |
 //! | any | our own request comes back | failed: an echo (L16) |
 //!
 //! A pinned revision leaves out the other era: legacy is not probed, modern is not shaken. A known
@@ -36,10 +37,10 @@ use super::revision::{Era, Revision};
 use crate::rpc::ErrorObject;
 use crate::wire::Framing;
 
-/// How long before the end a silent server gets another beside it that is asked with headers. Servers
-/// that read only headers are rare and start at once. Servers that are silent because they are being
-/// installed are common, and a second start would disturb that, so it is done as late as possible.
-const HEADERS: Duration = Duration::from_secs(5);
+/// How long a server may be silent before another is started beside it that is asked with headers. Most servers
+/// have said something by then, and a person who waits for a server that reads only headers waits no longer than
+/// that. The first one is not disturbed by it.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// What the caller wants, and what can be done for it.
 #[derive(Clone, Copy, Debug)]
@@ -119,9 +120,9 @@ pub(crate) struct Connect {
     /// A discovery that came while the handshake was under way.
     kept: Option<Box<Agreed>>,
     probe_due: Option<Instant>,
-    /// When the process that runs now has had its time.
-    start_due: Option<Instant>,
-    /// When everything has.
+    /// When another is asked beside a silent one.
+    beside_due: Option<Instant>,
+    /// When everything has had its time.
     end: Option<Instant>,
     actions: VecDeque<ConnectAction>,
 }
@@ -149,7 +150,7 @@ impl Connect {
             refused: None,
             kept: None,
             probe_due: None,
-            start_due: None,
+            beside_due: None,
             end: None,
             actions: VecDeque::new(),
         }
@@ -162,11 +163,13 @@ impl Connect {
 
     /// When [`handle_time`](Self::handle_time) wants to be called next.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        match self.state {
-            ConnectState::Probing => self.probe_due.into_iter().chain(self.start_due).min(),
-            ConnectState::Shaking => self.start_due,
-            ConnectState::Idle | ConnectState::Over => None,
-        }
+        let probe = match self.state {
+            ConnectState::Probing => self.probe_due,
+            ConnectState::Shaking => None,
+            ConnectState::Idle | ConnectState::Over => return None,
+        };
+        let beside = self.beside_due.filter(|_| !self.heard);
+        [probe, beside, self.end].into_iter().flatten().min()
     }
 
     /// The framing that the process which runs now is spoken to in.
@@ -180,10 +183,11 @@ impl Connect {
         self.heard = false;
         self.kept = None;
         self.end = self.end.or_else(|| now.checked_add(self.plan.start));
-        self.start_due = self.end;
-        if self.other_framing() {
-            self.start_due = self.end.and_then(|end| end.checked_sub(self.kept()));
-        }
+        self.beside_due = match self.other_framing() {
+            // A third of a short time is kept for it.
+            true => now.checked_add(SILENCE.min(self.plan.start * 2 / 3)),
+            false => None,
+        };
         if self.skip_probe { self.shake(self.offer) } else { self.probe(now) }
     }
 
@@ -198,6 +202,7 @@ impl Connect {
         now: Instant,
         answer: Result<Discovered, ConnectFault>,
     ) {
+        self.heard = true;
         match self.state {
             ConnectState::Probing => match answer {
                 Ok(discovered) => self.judge_discovered(discovered),
@@ -224,6 +229,7 @@ impl Connect {
         now: Instant,
         answer: Result<Initialized, ConnectFault>,
     ) {
+        self.heard = true;
         if self.state != ConnectState::Shaking {
             return;
         }
@@ -233,11 +239,12 @@ impl Connect {
         }
     }
 
-    /// The process has ended, or its stream has.
-    pub(crate) fn handle_exit(&mut self) {
+    /// The process has ended, or its stream has. What has read nothing of what it was sent has not ended of that, so
+    /// another would end as well.
+    pub(crate) fn handle_exit(&mut self, has_read: bool) {
         match self.state {
             ConnectState::Idle | ConnectState::Over => {}
-            _ if self.can_restart_unprobed() => self.restart(),
+            _ if has_read && self.can_restart_unprobed() => self.restart(),
             _ => self.fail(ConnectFault::Exited),
         }
     }
@@ -252,13 +259,30 @@ impl Connect {
     /// Time has passed.
     pub(crate) fn handle_time(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(self.beside_due)
+            && matches!(self.state, ConnectState::Probing | ConnectState::Shaking)
+        {
+            self.ask_beside(now);
+        }
         match self.state {
-            ConnectState::Probing if due(self.probe_due) || due(self.start_due) => {
+            ConnectState::Probing if due(self.probe_due) || due(self.end) => {
                 self.fall_back(ConnectFault::Silent { after: self.probe_budget() });
             }
-            ConnectState::Shaking if due(self.start_due) => self.shake_timed_out(now),
+            ConnectState::Shaking if due(self.end) => self.shake_timed_out(),
             _ => {}
         }
+    }
+
+    /// A silent one may only be slow, so it is asked on.
+    fn ask_beside(&mut self, now: Instant) {
+        self.beside_due = None;
+        if self.heard || !self.other_framing() {
+            return;
+        }
+        self.beside = true;
+        let left = self.end.map_or(Duration::ZERO, |end| end.saturating_duration_since(now));
+        let passed = self.plan.start.saturating_sub(left);
+        self.actions.push_back(ConnectAction::Beside(Framing::Headers, passed));
     }
 
     fn probe(&mut self, now: Instant) {
@@ -348,25 +372,11 @@ impl Connect {
         }
     }
 
-    fn shake_timed_out(&mut self, now: Instant) {
-        if let Some(agreed) = self.kept.take() {
-            return self.done(agreed);
+    fn shake_timed_out(&mut self) {
+        match self.kept.take() {
+            Some(agreed) => self.done(agreed),
+            None => self.fail(ConnectFault::Silent { after: self.plan.start }),
         }
-        if self.other_framing() && !self.heard {
-            // It may only be slow, so it keeps all the time that there is.
-            self.beside = true;
-            self.start_due = self.end;
-            let passed = self.plan.start.saturating_sub(self.kept());
-            self.actions.push_back(ConnectAction::Beside(Framing::Headers, passed));
-        } else if self.end.is_some_and(|end| now < end) {
-            self.start_due = self.end;
-        } else {
-            self.fail(ConnectFault::Silent { after: self.plan.start });
-        }
-    }
-
-    fn kept(&self) -> Duration {
-        HEADERS.min(self.plan.start / 3)
     }
 
     /// Whether it can still be spoken to in another way.

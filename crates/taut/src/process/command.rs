@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::error::SpawnError;
+use super::network::is_harmless;
 
 /// A program to start, with its arguments, directory and environment.
 ///
@@ -26,7 +27,8 @@ use super::error::SpawnError;
 ///
 /// By default the child sees only a short list of harmless variables, the one that the official
 /// SDKs pass on: `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM` and `USER` on Unix. A server is other
-/// people's code, and the parent's environment is full of keys. [`Command::inherit_env`] passes
+/// people's code, and the parent's environment is full of keys. [`Command::network_env`] adds what programs need to
+/// reach the network behind a proxy or a certificate of one's own. [`Command::inherit_env`] passes
 /// everything on, [`Command::clear_env`] nothing; what [`Command::env`] sets comes on top of each.
 ///
 /// ```
@@ -42,6 +44,7 @@ pub struct Command {
     args: Vec<OsString>,
     current_dir: Option<PathBuf>,
     base: Base,
+    network: bool,
     env: BTreeMap<OsString, OsString>,
 }
 
@@ -61,6 +64,7 @@ impl Command {
             args: Vec::new(),
             current_dir: None,
             base: Base::Safe,
+            network: false,
             env: BTreeMap::new(),
         }
     }
@@ -101,6 +105,19 @@ impl Command {
         self
     }
 
+    /// Whether variables about certificates, proxies and package registries are passed on beside the short list:
+    /// `NODE_EXTRA_CA_CERTS`, `SSL_CERT_FILE`, `HTTPS_PROXY`, `npm_config_registry` and their like. An address that may
+    /// have a password in it is not passed on; [`network_variables`](Self::network_variables) names it.
+    ///
+    /// ```
+    /// let command = taut::Command::new("npx").args(["-y", "some-server"]).network_env(true);
+    /// # drop(command);
+    /// ```
+    pub const fn network_env(mut self, passed: bool) -> Self {
+        self.network = passed;
+        self
+    }
+
     /// The program as it was given.
     #[must_use]
     pub fn program(&self) -> &OsStr {
@@ -123,6 +140,16 @@ impl Command {
     #[must_use]
     pub fn effective_env(&self) -> BTreeMap<OsString, OsString> {
         self.env_on_top_of(std::env::vars_os())
+    }
+
+    /// The variables about certificates, proxies and package registries that this process has, by name, and whether the
+    /// child gets each of them.
+    #[must_use]
+    pub fn network_variables(&self) -> BTreeMap<OsString, bool> {
+        let given = self.effective_env();
+        let ours = std::env::vars_os().map(|(name, _)| name).chain(self.env.keys().cloned());
+        let network = ours.filter(|name| super::network::is_network(name));
+        network.map(|name| (name.clone(), given.contains_key(&name))).collect()
     }
 
     /// The name of the package runner that this starts, such as `npx` or `uvx`: it may download a server first.
@@ -161,7 +188,11 @@ impl Command {
         parent: impl Iterator<Item = (OsString, OsString)>,
     ) -> BTreeMap<OsString, OsString> {
         let mut env: BTreeMap<OsString, OsString> = match self.base {
-            Base::Safe => parent.filter(|(name, value)| is_safe(name, value)).collect(),
+            Base::Safe => parent
+                .filter(|(name, value)| {
+                    is_safe(name, value) || (self.network && is_harmless(name, value))
+                })
+                .collect(),
             Base::Inherit => parent.collect(),
             Base::Clear => BTreeMap::new(),
         };
@@ -184,6 +215,7 @@ impl fmt::Debug for Command {
             .field("args", &self.args)
             .field("current_dir", &self.current_dir)
             .field("base", &self.base)
+            .field("network", &self.network)
             .field("env", &self.env.keys())
             .finish()
     }
@@ -297,6 +329,22 @@ mod tests {
         assert!(on_everything.contains(&("TOKEN".into(), "mine".into())));
         assert_eq!(on_everything.len(), PARENT.len());
         assert_eq!(env_of(&mine.clear_env()), pairs(&[("PATH", "/opt/bin"), ("TOKEN", "mine")]));
+    }
+
+    #[test]
+    fn p20_what_the_network_needs_is_passed_on_when_it_is_asked_for() {
+        let parent = || {
+            let ours =
+                [("SSL_CERT_FILE", "/c.pem"), ("https_proxy", "http://a:b@p"), ("NO_PROXY", "x")];
+            ours.into_iter().map(|(k, v)| (OsString::from(k), OsString::from(v)))
+        };
+        let names = |command: Command| {
+            let env = command.env_on_top_of(parent());
+            env.into_keys().map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Command::new("x")), [""; 0]);
+        assert_eq!(names(Command::new("x").network_env(true)), ["NO_PROXY", "SSL_CERT_FILE"]);
+        assert_eq!(names(Command::new("x").network_env(true).clear_env()), [""; 0]);
     }
 
     #[test]

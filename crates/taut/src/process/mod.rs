@@ -4,7 +4,7 @@
 //! or why it could not be started.
 
 // Knows programs, pipes and signals; no JSON, no MCP and no frame. `Child::spawn` starts a command. The files: `command` and
-// `lookup` (which program, which environment), `start` (the thread that starts), `leader` and `task` (one process and the
+// `lookup` (which program, which environment; `network`: which variables are about certificates and proxies), `start` (the thread that starts), `leader` and `task` (one process and the
 // task that looks after it), `shutdown` (pure: when to send which signal), `pipes` and `stderr` (its streams), `exit` and
 // `error` (how it ended, why it could not start), `job` (Windows: pipes left to the caller), `unix` and `windows` (the
 // system, as `sys`).
@@ -17,6 +17,7 @@ mod exit;
 mod job;
 mod leader;
 mod lookup;
+mod network;
 mod pipes;
 #[cfg(any(windows, test))]
 mod quoting;

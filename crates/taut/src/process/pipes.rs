@@ -8,13 +8,14 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::Sleep;
 
-use super::sys::{ReadPipe, WritePipe};
+use super::sys::{Gauge, ReadPipe, WritePipe};
 use crate::bell::Bell;
 use crate::stream::{Sink, Source};
 
@@ -30,6 +31,9 @@ pub(crate) trait PipeEvents: Send + Sync {
 
     /// The child no longer reads its stdin.
     fn stdin_unread(&self);
+
+    /// The child has ended without reading a byte of its stdin.
+    fn read_nothing(&self);
 }
 
 /// What the child writes to its stdout. Dropping it closes our end.
@@ -43,6 +47,9 @@ pub(crate) struct ChildStdout {
     unread: Option<oneshot::Receiver<()>>,
     unread_bell: Bell,
     stdin_unread: bool,
+    /// What is in the child's stdin.
+    gauge: Gauge,
+    written: Arc<AtomicU64>,
     linger: Option<Pin<Box<Sleep>>>,
     events: Arc<dyn PipeEvents>,
 }
@@ -50,6 +57,8 @@ pub(crate) struct ChildStdout {
 /// The child's stdin. Dropping it closes it, which is how a server is asked to stop.
 pub(crate) struct ChildStdin {
     pipe: WritePipe,
+    /// Bytes that went into the pipe.
+    written: Arc<AtomicU64>,
     unread: Option<oneshot::Sender<()>>,
     /// Its receivers hear when it is dropped.
     _closed: watch::Sender<()>,
@@ -63,6 +72,7 @@ pub(super) fn join(
 ) -> (ChildStdout, ChildStdin, watch::Receiver<()>) {
     let (tell, told) = oneshot::channel();
     let (open, closed) = watch::channel(());
+    let (gauge, written) = (stdin.gauge(), Arc::<AtomicU64>::default());
     let stdout = ChildStdout {
         pipe: Some(stdout),
         exited: Box::pin(async { drop(exited.await) }),
@@ -71,10 +81,12 @@ pub(super) fn join(
         unread: Some(told),
         unread_bell: Bell::default(),
         stdin_unread: false,
+        gauge,
+        written: written.clone(),
         linger: None,
         events,
     };
-    (stdout, ChildStdin { pipe: stdin, unread: Some(tell), _closed: open }, closed)
+    (stdout, ChildStdin { pipe: stdin, written, unread: Some(tell), _closed: open }, closed)
 }
 
 impl ChildStdout {
@@ -116,6 +128,9 @@ impl Source for ChildStdout {
         let exited = |cx: &mut Context<'_>| self.exited.as_mut().poll(cx);
         if self.left.is_none() && self.exit_bell.poll(cx, exited).is_ready() {
             self.left = Some(self.pipe.as_ref().map_or(0, ReadPipe::waiting));
+            if self.gauge.waiting() == Some(self.written.load(Ordering::Relaxed)) {
+                self.events.read_nothing();
+            }
         }
         if let Some(left) = self.left {
             return Poll::Ready(self.read_rest(left, buf));
@@ -146,7 +161,11 @@ impl Sink for ChildStdin {
                 }
                 Poll::Ready(Ok(bytes.len()))
             }
-            other => other,
+            Poll::Ready(Ok(bytes)) => {
+                self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+                Poll::Ready(Ok(bytes))
+            }
+            Poll::Pending => Poll::Pending,
         }
     }
 }
@@ -157,12 +176,12 @@ impl Sink for ChildStdin {
 mod tests {
     use std::future::{pending, poll_fn, ready};
     use std::os::fd::OwnedFd;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
     #[derive(Default)]
-    struct Counted(AtomicUsize);
+    struct Counted(AtomicUsize, AtomicUsize);
 
     impl PipeEvents for Counted {
         fn read(&self, bytes: usize) {
@@ -170,6 +189,10 @@ mod tests {
         }
 
         fn stdin_unread(&self) {}
+
+        fn read_nothing(&self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     struct Joined {

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
@@ -331,6 +331,23 @@ impl WritePipe {
         // A pipe's write end reports an error once its last read end is closed, and never before.
         let gone = async move { watched.ready(Interest::ERROR).await.map(|_| ()) };
         Ok(Self { pipe, width: Width::Usual, gone: Some(Box::pin(gone)) })
+    }
+
+    /// What tells how much is in it.
+    pub(super) fn gauge(&self) -> Gauge {
+        Gauge(Arc::downgrade(&self.pipe))
+    }
+}
+
+/// Says how much is in a pipe that is written elsewhere, as long as that is open.
+pub(super) struct Gauge(Weak<Sender>);
+
+impl Gauge {
+    /// Bytes that have been written and not read. Linux counts them at either end of a pipe; other systems do not,
+    /// and nothing is known there.
+    pub(super) fn waiting(&self) -> Option<u64> {
+        let pipe = self.0.upgrade().filter(|_| cfg!(target_os = "linux"))?;
+        rustix::io::ioctl_fionread(&*pipe).ok()
     }
 }
 

@@ -281,6 +281,21 @@ impl WritePipe {
         let PipeEnd::Write(pipe) = end else { return Err(io::ErrorKind::InvalidInput.into()) };
         Ok(Self(WriteHalf::start(pipe)?))
     }
+
+    /// What tells how much is in it: Windows does not say.
+    pub(super) fn gauge(&self) -> Gauge {
+        Gauge
+    }
+}
+
+/// Says how much is in a pipe that is written elsewhere.
+pub(super) struct Gauge;
+
+impl Gauge {
+    /// Not known.
+    pub(super) fn waiting(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Sink for WritePipe {

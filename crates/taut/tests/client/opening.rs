@@ -66,6 +66,27 @@ async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
     assert_eq!(text, "the server exited with code 0 before it answered initialize");
 }
 
+/// L4: what it was never told cannot be what it ended of. A second start would take as long as the first.
+#[tokio::test]
+// About Unix itself: Linux tells how much of a pipe was read, and a shell plays the server.
+#[cfg(target_os = "linux")]
+async fn a_program_that_ends_without_having_read_the_probe_is_started_once() {
+    let starts = async |script: &str| {
+        let events = Seen::default();
+        let sink = events.clone();
+        let builder = quick().on_event(move |event| {
+            if let ClientEvent::ProcessStarted { pid } = event {
+                sink.push(pid.to_string());
+            }
+        });
+        failure(builder, sh(script)).await;
+        events.all().len()
+    };
+    assert_eq!(starts("exit 3").await, 1);
+    assert_eq!(starts("sleep 0.1; exit 3").await, 1);
+    assert_eq!(starts("read -r line; exit 3").await, 2, "it may have ended of the probe");
+}
+
 /// P16
 #[tokio::test]
 // About Unix itself: signals.
@@ -259,7 +280,7 @@ async fn l15_a_slow_start_is_waited_for() {
     works(&client).await;
 }
 
-/// The second one, asked with headers from two thirds of the time on, does not disturb it.
+/// The second one, asked with headers after two seconds of silence, does not disturb it.
 #[tokio::test]
 async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
     let events = Seen::default();
@@ -293,7 +314,7 @@ async fn the_end_of_the_second_try_is_told_as_that() {
     assert_eq!(
         text,
         "the server did not answer initialize within 4.5s: it said nothing; another, asked with \
-         Content-Length headers after 3s, exited with code 9"
+         Content-Length headers after 2s, exited with code 9"
     );
     assert!(matches!(reason(&error), ConnectReason::Silent { second: Some(_), .. }));
 }

@@ -21,9 +21,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::options::Over;
 use super::watch::Watch;
 
-/// What a server gets of our environment, as with every other command.
-const SAFE: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
-
 /// How much of its stderr is kept: enough to see why it ended.
 const TAIL: usize = 4 << 10;
 
@@ -77,7 +74,7 @@ impl Process {
         command.stdin(theirs_in).stdout(theirs_out).stderr(Stdio::from(theirs_err));
         if !how.inherit_env {
             command.env_clear();
-            command.envs(SAFE.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+            command.envs(taut::Command::new("").network_env(true).effective_env());
         }
         command.envs(how.env.iter().map(|(name, value)| (name, value)));
         if let Some(dir) = &how.cwd {

@@ -1,7 +1,8 @@
 //! Starts a server as a host would, and records what it does in `facts.rs`.
 //!
 //! First open, list, call if asked to, close; then a second start without a probe, for SIGTERM where there is
-//! one; and if the first one ended at once, a start with the whole environment. Ends every process that is left. Must not judge.
+//! one; and if nothing came of it, a start with the whole environment (`again.rs`). Ends every process that is left. Must not
+//! judge.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use taut::types::Era;
 use taut::{Client, ClientBuilder, Error, client::ClientEvent, error::ConnectReason};
 use taut_check::lint::lint;
 use tokio::sync::Notify;
@@ -32,8 +32,15 @@ pub(super) const PROBE: Duration = Duration::from_secs(3);
 /// How long it may take to be ready: as long as the patient ones of the hosts wait.
 const START: Duration = Duration::from_secs(30);
 
+/// A start that takes longer is overlapped with the next.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// How long a server that was silent in the first start may take with the whole environment: it has had its time, so
+/// that what it downloads is there by now.
+const WAITED: Duration = Duration::from_secs(15);
+
 /// How long it may live on after SIGTERM: as long as the official SDKs wait before they kill.
-const TERM: Duration = Duration::from_secs(2);
+pub(super) const TERM: Duration = Duration::from_secs(2);
 
 /// How long the other processes of a server may outlive it before they count as left behind.
 const LINGER: Duration = Duration::from_millis(300);
@@ -43,20 +50,20 @@ const ENDLESS: usize = 8 << 10;
 
 type Shared = Arc<Mutex<Facts>>;
 
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One examination.
 pub(super) struct Exam<'a> {
-    output: &'a Output,
-    options: &'a Options,
-    reach: &'a Reach,
-    start: Duration,
-    facts: Shared,
+    pub(super) output: &'a Output,
+    pub(super) options: &'a Options,
+    pub(super) reach: &'a Reach,
+    pub(super) start: Duration,
+    pub(super) facts: Shared,
     /// The server that runs now, so that an interrupt can end it.
     client: Mutex<Option<Client>>,
-    stop: Notify,
+    pub(super) stop: Notify,
 }
 
 impl<'a> Exam<'a> {
@@ -69,6 +76,10 @@ impl<'a> Exam<'a> {
                 facts.withheld = ours.count();
                 let names = given.keys().map(|name| name.to_string_lossy().into_owned());
                 facts.environment = names.collect();
+                let network = command.network_variables().into_iter();
+                let network = network.filter(|(_, passed)| !passed);
+                facts.network =
+                    network.map(|(name, _)| name.to_string_lossy().into_owned()).collect();
             }
             Reach::Socket(address) => facts.socket = Some(address.to_string()),
             #[cfg(feature = "http")]
@@ -128,29 +139,46 @@ impl<'a> Exam<'a> {
             Ok(None) => {}
             Ok(Some(client)) => {
                 self.holds(&client);
-                self.visit(began, &client, call, spinner).await;
-                self.lets_go();
-                if self.reach.command().is_some() {
-                    spinner.say(if cfg!(unix) {
-                        "starting it again, to see what it does on SIGTERM"
-                    } else {
-                        "starting it again, to see what it does without a probe"
-                    });
-                    self.start_second().await;
+                let framing = client.framing().unwrap_or_default();
+                let visit = self.visit(began, &client, call, spinner);
+                // Two processes of a fast server would save nothing, and some servers take a lock.
+                if self.reach.command().is_some() && began.elapsed() > SLOW {
+                    let (_, early) = tokio::join!(visit, self.open_unprobed(framing));
+                    self.lets_go();
+                    self.start_second(early, framing, spinner).await;
+                } else {
+                    visit.await;
+                    self.lets_go();
+                    self.start_second(None, framing, spinner).await;
                 }
             }
             Err(error) => {
-                let early = matches!(&error, Error::Connect(error)
-                    if matches!(error.reason, ConnectReason::Exited(_) | ConnectReason::Closed));
+                let reason = match &error {
+                    Error::Connect(failed) => Some(&failed.reason),
+                    _ => None,
+                };
+                let early =
+                    matches!(reason, Some(ConnectReason::Exited(_) | ConnectReason::Closed));
+                let waits = matches!(
+                    reason,
+                    Some(ConnectReason::Silent { .. } | ConnectReason::NoAnswer { .. })
+                );
+                // One that waits for ever may wait for the network.
+                let limit = if early { self.start } else { self.start.min(WAITED) };
                 if let Error::Connect(error) = &error {
                     let mut facts = lock(&self.facts);
                     facts.stdout.clone_from(&error.stdout);
                     facts.stderr.clone_from(&error.stderr);
                 }
                 lock(&self.facts).opened = Some(Err(error));
-                if early && !self.options.inherit_env && self.reach.command().is_some() {
+                let withheld = lock(&self.facts).withheld > 0;
+                if (early || waits)
+                    && withheld
+                    && !self.options.inherit_env
+                    && self.reach.command().is_some()
+                {
                     spinner.say("starting it again, with the whole environment");
-                    self.whole_environment().await;
+                    self.whole_environment(limit).await;
                 }
             }
         }
@@ -194,7 +222,7 @@ impl<'a> Exam<'a> {
     }
 
     /// A hook for a server that is started besides the first.
-    fn counted(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
+    pub(super) fn counted(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
         let facts = self.facts.clone();
         move |event| {
             if let ClientEvent::ProcessStarted { pid } = event {
@@ -203,11 +231,11 @@ impl<'a> Exam<'a> {
         }
     }
 
-    fn holds(&self, client: &Client) {
+    pub(super) fn holds(&self, client: &Client) {
         *lock(&self.client) = Some(client.clone());
     }
 
-    fn lets_go(&self) {
+    pub(super) fn lets_go(&self) {
         lock(&self.client).take();
     }
 
@@ -347,73 +375,6 @@ impl<'a> Exam<'a> {
         facts.seen = client.diagnostics();
         facts.backlog = facts.seen.bytes - before.bytes;
         facts.stderr = client.stderr();
-    }
-
-    /// A second one is not probed, and gets SIGTERM while its stdin is open. On Windows, which has no such
-    /// signal, it is only closed.
-    async fn start_second(&self) {
-        let began = Instant::now();
-        let quiet = Output { verbose: false, ..self.output.clone() };
-        let lines = self.facts.clone();
-        let framing = lock(&self.facts)
-            .opened
-            .as_ref()
-            .and_then(|opened| opened.as_ref().ok().map(|opened| opened.framing));
-        let opening = builder(&quiet, self.options)
-            .start_timeout(self.start)
-            // Known by now; finding it out may cost one more start.
-            .framing(framing.unwrap_or_default())
-            // Most hosts begin with `initialize`; one that refuses that is asked as before.
-            .known(Era::Legacy)
-            .on_stderr(move |line| lock(&lines).stderr_unprobed += line.len() + 1)
-            .on_event(self.counted())
-            .eof_grace(TERM / 20)
-            .term_grace(TERM / 20);
-        let opened = self.reach.open_unless(opening, self.stop.notified()).await;
-        let Ok(Some(client)) = opened else { return };
-        self.holds(&client);
-        {
-            let mut facts = lock(&self.facts);
-            facts.second = Some(began.elapsed());
-            facts.modern_only = client.revision().is_modern() && self.options.revision.is_none();
-        }
-        let Some(pid) = client.pid() else { return };
-        let asked = Instant::now();
-        if processes::terminate(pid) {
-            let gone = tokio::time::timeout(TERM, async {
-                while client.exit().is_none() {
-                    tokio::time::sleep(Duration::from_millis(2)).await;
-                }
-            });
-            let gone = gone.await.ok().map(|()| asked.elapsed());
-            lock(&self.facts).on_term = Some(gone);
-        }
-        // What became of it is known; the rest is tidying up.
-        let _ = client.close().await;
-    }
-
-    /// One that ended at once may only have missed a variable.
-    async fn whole_environment(&self) {
-        let quiet = Output { verbose: false, ..self.output.clone() };
-        // Without the probe, which may cost one more start.
-        let opening = builder(&quiet, self.options).start_timeout(self.start).known(Era::Legacy);
-        let opening = opening.on_event(self.counted());
-        let Some(command) = self.reach.command().cloned() else { return };
-        let given = command.effective_env();
-        let command = command.inherit_env();
-        let opened = opening.spawn_unless(command, self.stop.notified()).await;
-        let Ok(Some(client)) = opened else { return };
-        self.holds(&client);
-        let _ = client.close().await;
-        let mut facts = lock(&self.facts);
-        let said = format!("{}\n{}", facts.stderr, facts.stdout);
-        let is_word = |name: &str| {
-            let part = |c: char| c.is_alphanumeric() || c == '_';
-            said.split(|c| !part(c)).any(|word| word == name)
-        };
-        let names = std::env::vars_os().filter(|(name, _)| !given.contains_key(name));
-        let names = names.map(|(name, _)| name.to_string_lossy().into_owned());
-        facts.full_environment = Some(names.filter(|name| is_word(name)).collect());
     }
 }
 

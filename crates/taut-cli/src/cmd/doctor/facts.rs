@@ -79,6 +79,8 @@ pub(super) struct Facts {
     pub(super) stderr: String,
     pub(super) environment: Vec<String>,
     pub(super) withheld: usize,
+    /// Those among the withheld that are about certificates, proxies and registries.
+    pub(super) network: Vec<String>,
     /// It works with the whole environment; these names occur in what it said.
     pub(super) full_environment: Option<Vec<String>>,
 }
@@ -191,14 +193,19 @@ impl Facts {
     /// Whether it is only the probe that it is slow about. One that did not understand the framing was slow about
     /// everything.
     fn quick_unprobed(&self) -> bool {
-        self.beside.is_none() && self.second.is_some_and(|second| second < PROBE / 2)
+        let opened = self.opened.as_ref().and_then(|opened| opened.as_ref().ok());
+        let lines = opened.is_none_or(|opened| opened.framing == Framing::Lines);
+        lines && self.second.is_some_and(|second| second < PROBE / 2)
     }
 
     /// How long it took to be ready, without what our own probe cost.
     pub(super) fn took(&self) -> Option<Duration> {
         let opened = self.opened.as_ref()?.as_ref().ok()?;
         let by_probe = self.swallowed() || self.probe_late().is_some();
-        Some(self.second.filter(|_| by_probe).unwrap_or(opened.ready))
+        // It was asked in lines before, which it does not read: that time was ours.
+        let beside = self.beside.filter(|_| opened.framing == Framing::Headers);
+        let ready = opened.ready.saturating_sub(beside.unwrap_or_default());
+        Some(self.second.filter(|_| by_probe).unwrap_or(ready))
     }
 
     /// The lines of the report.
@@ -290,13 +297,27 @@ impl Facts {
         }
         let withheld = match self.withheld {
             0 => String::new(),
-            count => format!("; {count} of yours withheld"),
+            count if self.network.is_empty() || !matches!(self.opened, Some(Err(_))) => {
+                format!("; {count} of yours withheld")
+            }
+            count => format!("; {count} of yours withheld, also {}", few(&self.network)),
         };
         if self.socket.is_none() {
-            add("environment", None, format!("{}{withheld}", self.environment.join(" ")), None);
+            add("environment", None, format!("{}{withheld}", few(&self.environment)), None);
         }
         all
     }
+}
+
+/// Names on one row: the first few, and how many more there are.
+pub(super) fn few(names: &[String]) -> String {
+    /// More say no more.
+    const SHOWN: usize = 8;
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(" "))
 }
 
 /// The first line of an error.

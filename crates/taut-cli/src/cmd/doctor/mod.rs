@@ -1,8 +1,9 @@
 //! `taut doctor`: what happens when a host starts this server.
 //!
-//! `exam.rs` starts it and writes down what it does in `facts.rs`, `findings/` judges that, the lint of
+//! `exam.rs` and `again.rs` start it and write down what it does in `facts.rs`, `findings/` judges that, the lint of
 //! `taut-check` judges the schemas of its tools, and this file shows all of it. Knows no rule of its own.
 
+mod again;
 mod exam;
 mod facts;
 mod findings;
@@ -54,7 +55,7 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
     let target = resolve(output, &args.options, args.name.as_deref(), &args.server)?;
     let words: Vec<String> = target.reach.words();
     let words = mask::words(words.iter().map(String::as_str));
-    let (reach, name) = (target.reach, target.shown);
+    let (reach, name) = (target.reach.plain(), target.shown);
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
     let exam = Exam::new(output, &args.options, &reach);
@@ -183,6 +184,11 @@ fn show(
         (0, _) => reader.paint(YELLOW, "✓ it works, but not everywhere: see above"),
         _ if facts.error().is_none() && !facts.objections.is_empty() => {
             reader.paint(RED, "✗ most hosts cannot use it like this: see above")
+        }
+        _ if facts.full_environment.is_some() => {
+            let words =
+                "✗ only hosts that pass on the whole environment can use it like this: see above";
+            reader.paint(RED, words)
         }
         _ => reader.paint(RED, "✗ no host can use it like this: see above"),
     };

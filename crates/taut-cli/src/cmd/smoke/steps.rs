@@ -34,6 +34,8 @@ struct Opening {
     probed: Option<Duration>,
     answered: bool,
     shaken: Option<Duration>,
+    /// Another was started beside it, which begins with a handshake of its own.
+    beside: bool,
 }
 
 impl Opening {
@@ -41,9 +43,13 @@ impl Opening {
         match event {
             ClientEvent::ProcessStarted { .. } => drop(self.started.get_or_insert(at)),
             ClientEvent::OpeningSent { phase: ConnectPhase::Probe, .. } => self.probed = Some(at),
+            ClientEvent::OpeningSent { phase: ConnectPhase::Handshake, .. } if self.beside => {
+                self.shaken = Some(at);
+            }
             ClientEvent::OpeningSent { phase: ConnectPhase::Handshake, .. } => {
                 self.shaken.get_or_insert(at);
             }
+            ClientEvent::StartingSecond { .. } => self.beside = true,
             ClientEvent::OpeningAnswered { phase: ConnectPhase::Probe, .. } => self.answered = true,
             // What was not answered is not what cost the time.
             ClientEvent::Restarting { .. } => self.answered = true,
@@ -128,7 +134,7 @@ impl Transcript<'_> {
         if self.refused_by != Some(Who::Sdks) {
             return exit;
         }
-        let words = format!("it answers taut, but {}, as most hosts do", Who::Sdks.words());
+        let words = format!("it answers taut, but {}: see `taut doctor`", Who::Sdks.words());
         self.summary = vec![words];
         Exit::Violation
     }

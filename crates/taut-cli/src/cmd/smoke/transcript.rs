@@ -106,18 +106,14 @@ impl<'a> Transcript<'a> {
             self.report.insert("total_ms".into(), millis(took));
             return self.output.document(&self.report);
         }
-        let (style, words) = self.verdict(exit, &time(took));
         let reader = self.output.out;
-        let words = reader.line(&words).into_owned();
-        self.line(&format!("\n{}\n", reader.paint(style, words)))?;
-        match &self.next {
-            Some(next) => self.line(&format!(
-                "{} {}\n",
-                reader.paint(CYAN, "  try:"),
-                reader.line(&crate::secrets::masked(next))
-            )),
-            None => Ok(()),
+        if let Some(next) = &self.next {
+            let next = reader.line(&crate::secrets::masked(next)).into_owned();
+            self.line(&format!("{} {next}\n", reader.paint(CYAN, "  try:")))?;
         }
+        let (style, words) = self.verdict(exit, &time(took));
+        let words = reader.line(&words).into_owned();
+        self.line(&format!("\n{}\n", reader.paint(style, words)))
     }
 
     /// The last line.

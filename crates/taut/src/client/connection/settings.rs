@@ -150,8 +150,8 @@ setters! { ClientBuilder;
     // PRB-06
     known(era: Era) => settings.known = Some(era);
 
-    /// Speaks in this framing and no other. Unless set: lines; if a server stays silent nearly until its
-    /// time is over, another is started beside it and spoken to with `Content-Length` headers.
+    /// Speaks in this framing and no other. Unless set: lines; if a server says nothing for two seconds,
+    /// another is started beside it and spoken to with `Content-Length` headers.
     framing(framing: Framing) => settings.framing = Some(framing);
 
     /// Sets how long a server may leave the probe unanswered before it is taken for a legacy one. 5 s.

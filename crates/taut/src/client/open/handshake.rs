@@ -134,7 +134,14 @@ impl Handshake {
                 told(session, ConnectPhase::Handshake, answer.as_ref().err());
                 self.connect.handle_initialize(now(), answer);
             }
-            Happened::Ended => self.connect.handle_exit(),
+            Happened::Ended => {
+                let has_read = !session.state.monitor.read_nothing();
+                if !has_read {
+                    // It has not heard of the probe, so nobody need.
+                    self.phase = ConnectPhase::Handshake;
+                }
+                self.connect.handle_exit(has_read);
+            }
             Happened::Echo => self.connect.handle_echo(),
             Happened::Time => self.connect.handle_time(now()),
         }

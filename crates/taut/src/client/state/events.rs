@@ -4,7 +4,7 @@
 //! know what is done about them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
@@ -125,6 +125,8 @@ pub(crate) struct Monitor {
     /// The last excerpts of what is no message.
     last_invalid: Mutex<VecDeque<String>>,
     bytes: AtomicU64,
+    /// The process has ended without reading anything.
+    read_nothing: AtomicBool,
     /// Raised when our own request came back (L16).
     pub(crate) echo: Flag,
     hook: Option<EventHook>,
@@ -143,6 +145,11 @@ impl Monitor {
     /// Whether any byte came from the process.
     pub(crate) fn heard_any(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the process has ended without reading a byte of what it was sent.
+    pub(crate) fn read_nothing(&self) -> bool {
+        self.read_nothing.load(Ordering::Relaxed)
     }
 
     /// The last lines on stdout that are no messages, shortened.
@@ -224,6 +231,10 @@ impl PipeEvents for Monitor {
 
     fn stdin_unread(&self) {
         self.with(|kept| kept.stdin_closed = true);
+    }
+
+    fn read_nothing(&self) {
+        self.read_nothing.store(true, Ordering::Relaxed);
     }
 }
 

@@ -11,9 +11,9 @@ use taut::{
 };
 
 use super::{Finding, Level};
-use crate::cmd::doctor::facts::{Facts, headline};
+use crate::cmd::doctor::facts::{Facts, few, headline};
 use crate::output::time;
-use crate::problem::withheld_of;
+use crate::variables;
 
 /// How long hosts wait for the answer to `initialize`.
 const PATIENCE: [(u64, &str); 4] =
@@ -25,6 +25,11 @@ const SOON: Duration = Duration::from_secs(1);
 /// Refusals of the probe that real servers give and every host takes for an older server: the method is
 /// not known, or nothing is before `initialize`.
 const USUAL: [i64; 3] = [-32601, -32602, -32600];
+
+/// Who passes on which environment.
+const SHORT_LIST: &str = "codex, openclaw, vibe, the inspector, and all that is built on the TypeScript or Python SDK: they \
+                          pass on HOME, PATH and little else. It works in claude, gemini, qwen, opencode, copilot, \
+                          droid, cline, continue, pi, supergateway and rmcp, which pass on their whole environment";
 
 const EVERY_HOST: &str = "every host: none of them gets a connection";
 
@@ -44,21 +49,28 @@ pub(super) fn all(facts: &Facts) -> Vec<Finding> {
 
 fn environment(facts: &Facts) -> Option<Finding> {
     let names = facts.full_environment.as_ref()?;
-    let (what, change) = if names.is_empty() {
-        ("it starts only with your whole environment".to_owned(), "find out which variable it needs (it says nothing of it on stderr) and set that in the host's configuration, under \"env\"; here: --env KEY=VALUE".to_owned())
-    } else {
-        let all = names.join(", ");
-        (
-            format!("it needs {all} in its environment"),
+    let hosts = "set it in the host's configuration, under \"env\"; here: --env";
+    let (what, change) = match (names.as_slice(), facts.network.as_slice()) {
+        ([], []) => (
+            "it starts only with your whole environment".to_owned(),
             format!(
-                "set {all} in the host's configuration, under \"env\"; here: --env {}=…",
-                names[0]
+                "find out which variable it needs (it says nothing of it on stderr) and {hosts} KEY=VALUE"
             ),
-        )
+        ),
+        ([], network) => (
+            format!(
+                "it starts only with your whole environment, perhaps for the variables about certificates and proxies \
+                 that are set here: {}",
+                few(network)
+            ),
+            format!("find out which it needs and {hosts} {}=\"${}\"", network[0], network[0]),
+        ),
+        ([name, ..], _) => (
+            format!("it needs {} in its environment", names.join(", ")),
+            format!("{hosts} {name}=…").replacen("set it", &format!("set {}", names.join(", ")), 1),
+        ),
     };
-    let hurts = "codex, openclaw, vibe, the inspector, and all that is built on the TypeScript or Python \
-                 SDK: they pass on HOME, PATH and little else";
-    Some(Finding::new(Level::Broken, what, hurts, change))
+    Some(Finding::new(Level::Broken, what, SHORT_LIST, change))
 }
 
 fn opening(facts: &Facts) -> Option<Finding> {
@@ -75,7 +87,15 @@ fn opening(facts: &Facts) -> Option<Finding> {
         }
         Error::Connect(failed) => {
             let (what, change) = reason(&failed.reason, facts);
-            (what, withheld_of(error).unwrap_or_else(|| change.to_owned()))
+            let change = match variables::hint(error) {
+                // What it said there is the cause, and the name is only a part of that.
+                Some(hint) if facts.stderr.is_empty() && !facts.said_on_stdout().is_empty() => {
+                    format!("{change}; {hint}")
+                }
+                Some(hint) => hint,
+                None => change.to_owned(),
+            };
+            (what, change)
         }
         // Nobody listens there; the words say both.
         other if facts.socket.is_some() => {
@@ -125,7 +145,11 @@ fn searched(error: &SpawnError) -> Vec<String> {
 
 fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
     let when = match (facts.first_output.is_some(), facts.said_on_stdout()) {
-        (_, said) if !said.is_empty() => format!(" after it wrote on stdout: {said}"),
+        // Where it complained on stderr, a banner is not why it ended.
+        (_, said) if !said.is_empty() && facts.stderr.is_empty() => {
+            format!(" after it wrote on stdout: {said}")
+        }
+        (_, said) if !said.is_empty() => String::new(),
         (true, _) => String::new(),
         (false, _) => " without a word on stdout".to_owned(),
     };
@@ -142,7 +166,7 @@ fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
             format!("it ended at the start: it {exit}{when}"),
             if facts.said_on_stdout().is_empty() && facts.stderr.is_empty() {
                 "it wrote nothing on stderr either: start it in a shell, and let it say why it ends"
-            } else if facts.said_on_stdout().is_empty() {
+            } else if !facts.stderr.is_empty() {
                 "read the end of its stderr below; it says what is missing"
             } else {
                 "do what it says there; the server should write that to stderr, where hosts look for it"
