@@ -30,7 +30,7 @@ def python(name, file):
 
 
 JAVA = ["java", "-cp", ":".join(f"{CACHE}/java/{part}" for part in ["http-classes", "classes", "lib/*", "http-lib/*"])]
-RUST = str(CACHE / "rust-http-target/debug/rmcp-")
+RUST = str(CACHE / "rust-target/debug/rmcp-")
 # The name, the server's command before a port, the client's command, the client's modes and what each has to agree on.
 PEERS = [
     ("ts1", ["node", f"{CACHE}/ts1/server.mjs", "--http"], ["node", f"{CACHE}/ts1/client.mjs"],
