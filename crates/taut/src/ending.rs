@@ -25,6 +25,8 @@ worded! {
         Refused =
             "refused: what came is no JSON-RPC message, or is framed in another way than the \
              first",
+        /// On a socket: a message had begun and did not end in time, or there was no room for it.
+        Unfinished = "a message had begun and did not end in time, or there was no room for it",
         /// We closed it ourselves.
         Closed = "closed by this side",
         /// The other side has read nothing for so long that its answers filled their bound.

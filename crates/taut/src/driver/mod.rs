@@ -11,6 +11,7 @@ mod alarm;
 mod body;
 mod flag;
 mod in_place;
+mod intake;
 mod join;
 mod link;
 mod pending;
@@ -38,6 +39,7 @@ use work::{Look, Taken, Work};
 pub(crate) use body::Body;
 pub(crate) use flag::Flag;
 pub(crate) use in_place::InPlace;
+pub(crate) use intake::{HasRoom, Intake};
 pub(crate) use join::{Either, first};
 pub(crate) use link::{Close, Link, Watcher};
 pub(crate) use pending::PendingCall;
@@ -80,20 +82,26 @@ with_defaults! {
 /// Runs a connection to its end.
 ///
 /// `stop` is ready when somebody outside wants it to end, with the reason.
-pub(crate) async fn run<R, W, S, F>(
+pub(crate) async fn run(
     link: Link,
-    source: R,
-    sink: W,
-    service: Box<S>,
+    source: impl Source,
+    sink: impl Sink,
+    service: Box<impl Service + ?Sized>,
     options: Options,
-    stop: F,
-) -> Ending
-where
-    R: Source,
-    W: Sink,
-    S: Service + ?Sized,
-    F: Future<Output = Ending>,
-{
+    stop: impl Future<Output = Ending>,
+) -> Ending {
+    run_within(link, source, sink, service, (options, Intake::default()), stop).await
+}
+
+/// The same with bounds on messages that have begun.
+pub(crate) async fn run_within(
+    link: Link,
+    source: impl Source,
+    sink: impl Sink,
+    service: Box<impl Service + ?Sized>,
+    (options, intake): (Options, Intake),
+    stop: impl Future<Output = Ending>,
+) -> Ending {
     let config = *link.lock().peer.config();
     let decoder = match config.socket {
         true => Decoder::for_socket(config.limits),
@@ -104,6 +112,8 @@ where
         source: Some(source),
         decoder,
         starved: true,
+        reading: false,
+        intake,
         taken: 0,
         work: Work::new(link, sink, service, options.grace),
         timer: Alarm::default(),
@@ -129,6 +139,9 @@ struct Driver<R, W: Sink, S: Service + ?Sized> {
     decoder: Decoder,
     /// Whether the decoder holds no whole frame.
     starved: bool,
+    /// Whether the last pass looked for input, and was not kept from it by what is to be done first.
+    reading: bool,
+    intake: Intake,
     /// Bytes taken in since the loop last let others run.
     taken: usize,
     work: Work<W, S>,
@@ -198,9 +211,11 @@ impl<R: Source, W: Sink, S: Service + ?Sized> Driver<R, W, S> {
                 reads += 1;
                 continue;
             }
+            let given_up = self.poll_intake(cx);
             match self.poll_idle(cx) {
                 Idle::End(ending) => return Poll::Ready(ending),
                 Idle::Again => {}
+                Idle::Sleep if given_up => {}
                 Idle::Sleep => return Poll::Pending,
             }
         }
@@ -209,6 +224,7 @@ impl<R: Source, W: Sink, S: Service + ?Sized> Driver<R, W, S> {
     /// Lets other tasks of the runtime run: spawned handlers, timers.
     fn poll_yield(&mut self, cx: &mut Context<'_>) -> Poll<Ending> {
         // Also a peer that always has more to read must not keep the connection from ending.
+        self.poll_intake(cx);
         if let Idle::End(ending) = self.poll_idle(cx) {
             return Poll::Ready(ending);
         }
@@ -230,10 +246,15 @@ impl<R: Source, W: Sink, S: Service + ?Sized> Driver<R, W, S> {
                 return any;
             }
         }
+        self.reading = false;
         let Some(source) = &mut self.source else { return false };
         if !wanting && !self.work.link.lock().peer.wants_input() || !self.work.service.has_room() {
             return false;
         }
+        if self.intake.is_full() {
+            return false;
+        }
+        self.reading = true;
         match source.poll_read(cx, self.decoder.space()) {
             Poll::Pending => return false,
             Poll::Ready(Ok(bytes)) if bytes > 0 => {
@@ -258,7 +279,8 @@ impl<R: Source, W: Sink, S: Service + ?Sized> Driver<R, W, S> {
                 return true;
             }
         }
-        self.take_frames(cx);
+        let whole = self.take_frames(cx);
+        self.intake.read(self.decoder.held(), whole);
         true
     }
 

@@ -29,11 +29,13 @@
 //!
 //! The example `transport` in the repository is a whole transport in about a hundred lines.
 
+mod bounds;
 mod pipe;
 mod principal;
 mod service;
 
 pub use crate::rpc::Relation;
+pub use bounds::{ByteBudget, HeldBytes, SocketBounds, bounded};
 #[cfg(feature = "client")]
 pub(crate) use pipe::pipe;
 pub use pipe::{MessagePipe, MessageReceiver, MessageSender, Outgoing, SendMessageError};

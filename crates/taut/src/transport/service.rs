@@ -5,9 +5,10 @@ use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::bounds::SocketBounds;
 use super::pipe::{MessagePipe, pipe};
 use super::principal::Principal;
-use crate::driver::{self, InPlace, Link, Options, Service};
+use crate::driver::{self, HasRoom, InPlace, Intake, Link, Options, Service};
 use crate::ending::Ending;
 use crate::json::RawJson;
 use crate::rpc::{Config, Peer};
@@ -81,11 +82,25 @@ pub trait MessageService: Answers {
         stream: Box<dyn ByteStream>,
         principal: Principal,
     ) -> Pin<Box<dyn Future<Output = Ending> + Send>> {
+        self.serve_socket_within(stream, principal, SocketBounds::new())
+    }
+
+    /// The same with bounds on messages that have begun.
+    fn serve_socket_within(
+        &self,
+        stream: Box<dyn ByteStream>,
+        principal: Principal,
+        bounds: SocketBounds,
+    ) -> Pin<Box<dyn Future<Output = Ending> + Send>> {
+        let SocketBounds { message_timeout, held } = bounds;
+        let room = held.map(|mut held| Box::new(move |bytes| held.resize(bytes)) as HasRoom);
+        let intake = Intake::new(message_timeout, room);
         let socket = |config: Config| Config { socket: true, ..config };
         let Started { link, service, options } = self.start(principal, &socket);
         let (reader, writer) = tokio::io::split(stream);
         let (reader, writer) = (Reader(reader), Writer(writer));
-        Box::pin(driver::run(link, reader, writer, service, options, std::future::pending()))
+        let never = std::future::pending();
+        Box::pin(driver::run_within(link, reader, writer, service, (options, intake), never))
     }
 
     /// Whether it speaks MCP. A plain JSON-RPC [service](crate::service) does not: it has no sessions

@@ -13,6 +13,7 @@ use crate::json::RawJson;
 use crate::mcp::{ClientCapabilities, Era, Implementation, Revision};
 use crate::process::{ChildOptions, GracePeriods};
 use crate::rpc::Params;
+pub(crate) use crate::transport::bounded;
 use crate::wire::{Framing, Limits};
 
 with_defaults! {
@@ -84,12 +85,6 @@ pub(crate) trait Relay: Send + Sync {
 
     /// Whether more may be read from the server.
     fn has_room(&self) -> bool;
-}
-
-/// The longest duration that is used, about thirty years, as for tokio's own timers. A longer one could
-/// overflow when it is added to a time, and means "as long as it takes" anyway.
-pub(crate) fn bounded(duration: Duration) -> Duration {
-    duration.min(Duration::from_secs(86_400 * 365 * 30))
 }
 
 impl ClientSettings {
@@ -208,7 +203,8 @@ setters! { ClientBuilder;
     limits(limits: Limits) => settings.limits;
 
     /// Sets how many bytes a list may have on the wire when it is awaited as a whole. 64 MiB. A longer
-    /// one is an error; [`Pages::next`](crate::client::Pages::next) reads it piece by piece.
+    /// one is an error; [`Pages::next`](crate::client::Pages::next) reads it piece by piece, unless its cursors alone
+    /// have so many.
     max_list_bytes(bytes: usize) => settings.max_list_bytes;
 
     /// Sets how many pages a list may have, however it is read. 10,000. A longer one is an error.

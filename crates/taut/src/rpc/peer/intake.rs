@@ -232,6 +232,11 @@ impl Peer {
         ErrorObject::new(kind.code(), text)
     }
 
+    /// Says that a message which has not come whole is given up, and why.
+    pub(crate) fn refuse_unfinished(&mut self, why: &str) {
+        self.answer_garbage(None, &ErrorObject::invalid_request(why.to_owned()), 0);
+    }
+
     fn answer_garbage(&mut self, id: Option<&super::Id>, error: &ErrorObject, offset: u64) {
         if self.count_bad(offset) && self.config.serving {
             self.relations.add(id);

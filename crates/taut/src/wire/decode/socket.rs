@@ -4,6 +4,12 @@ use super::{BOM, DecodeState, DecodeStep, Decoder, SocketKind};
 use crate::wire::{Framing, Opening};
 
 impl Decoder {
+    /// Whether it stands between two frames: no byte of the next one has come.
+    #[must_use]
+    pub fn is_between(&self) -> bool {
+        matches!(self.state, DecodeState::Start | DecodeState::Refused) && self.held() == 0
+    }
+
     /// The start of a frame on a socket, which has to be of the kind that the first frame was of.
     pub(super) fn start_on_socket(&mut self, kind: SocketKind) -> DecodeStep {
         let blank = self.rest().len() - self.rest().trim_ascii_start().len();
