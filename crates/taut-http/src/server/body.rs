@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::modern::PipeStream;
+use super::plain::PlainStream;
 use super::stream::StreamReader;
 
 /// The body of a response.
@@ -20,6 +21,7 @@ enum Kind {
     Full(Bytes),
     Session(Box<StreamReader>),
     Pipe(Box<PipeStream>),
+    Plain(Box<PlainStream>),
 }
 
 impl Body {
@@ -38,13 +40,17 @@ impl Body {
     pub(super) fn pipe(stream: PipeStream) -> Self {
         Self(Kind::Pipe(Box::new(stream)))
     }
+
+    pub(super) fn plain(stream: PlainStream) -> Self {
+        Self(Kind::Plain(Box::new(stream)))
+    }
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
             Kind::Full(_) => "Body::Full",
-            Kind::Session(_) | Kind::Pipe(_) => "Body::Stream",
+            _ => "Body::Stream",
         })
     }
 }
@@ -62,6 +68,7 @@ impl http_body::Body for Body {
             Kind::Full(bytes) => Some(std::mem::take(bytes)),
             Kind::Session(reader) => std::task::ready!(reader.poll_next(cx)),
             Kind::Pipe(stream) => std::task::ready!(stream.poll_next(cx)),
+            Kind::Plain(stream) => std::task::ready!(stream.poll_next(cx)),
         };
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -73,7 +80,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Session(_) | Kind::Pipe(_) => SizeHint::default(),
+            _ => SizeHint::default(),
         }
     }
 }

@@ -170,6 +170,38 @@ fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).any(fits)
 }
 
+/// In which form the answer to a plain JSON-RPC request may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnswerForm {
+    Json,
+    /// JSON if nothing else is to be said, else a stream.
+    Either,
+    Stream,
+}
+
+/// What `Accept` allows. A stream has to be named: who takes anything may have never heard of streams.
+pub(super) fn answer_form(headers: &HeaderMap) -> Option<AnswerForm> {
+    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase();
+    let named = headers.get_all(ACCEPT).iter().any(|value| text(value).contains(EVENT_STREAM));
+    match (accepts(headers, JSON), named && accepts(headers, EVENT_STREAM)) {
+        (true, true) => Some(AnswerForm::Either),
+        (true, false) => Some(AnswerForm::Json),
+        (false, true) => Some(AnswerForm::Stream),
+        (false, false) => None,
+    }
+}
+
+/// Refuses a POST to a plain JSON-RPC service whose sender could not read the answer, or whose body is no JSON.
+pub(super) fn check_plain_post(head: &Parts) -> Result<(), Refusal> {
+    match answer_form(&head.headers) {
+        Some(_) => check_json(head),
+        None => Err(Refusal::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "an answer is JSON, or a stream where that is named: send Accept: application/json",
+        )),
+    }
+}
+
 /// Refuses a POST whose sender could not read the answer, or whose body is no JSON.
 pub(super) fn check_post(head: &Parts) -> Result<(), Refusal> {
     // What clients send need not be taken apart each time.
@@ -180,6 +212,11 @@ pub(super) fn check_post(head: &Parts) -> Result<(), Refusal> {
             "an answer is JSON or a stream: send Accept: application/json, text/event-stream",
         ));
     }
+    check_json(head)
+}
+
+/// Refuses a body that is no JSON.
+fn check_json(head: &Parts) -> Result<(), Refusal> {
     let media = single(&head.headers, &CONTENT_TYPE)?.unwrap_or_default();
     let kind = media.split(';').next().unwrap_or_default().trim();
     match kind.eq_ignore_ascii_case(JSON) {

@@ -12,7 +12,7 @@ use bytes::{Buf, Bytes};
 use taut::transport::ByteStream;
 use taut::wire::Opening;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Sleep;
 
 /// How many blank bytes may stand before the first that tells something.
@@ -55,30 +55,12 @@ impl Sniffed {
 
     /// Sends a last text and closes the connection.
     pub(super) async fn refuse(mut self, text: &str) {
-        // The other side may be gone, which is as well.
-        let _ = self.stream.write_all(text.as_bytes()).await;
-        self.linger().await;
+        refuse(&mut self.stream, text).await;
     }
 
-    /// Closes the connection so that what was written arrives: a socket that is closed with unread
-    /// bytes is reset, and what it has written is lost.
+    /// See [`linger`].
     pub(super) async fn linger(mut self) {
-        /// A client that sends more than this has not looked at the answer.
-        const MOST: usize = 1 << 20;
-        let drain = async {
-            self.stream.shutdown().await?;
-            let mut read = 0;
-            let mut some = vec![0; 8 << 10];
-            while read < MOST {
-                match self.stream.read(&mut some).await? {
-                    0 => break,
-                    length => read += length,
-                }
-            }
-            io::Result::Ok(())
-        };
-        // Whatever it comes to, the connection is closed.
-        let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
+        linger(&mut self.stream).await;
     }
 
     /// What a write came to, if it waits: an error once it has waited too long.
@@ -96,6 +78,39 @@ impl Sniffed {
         std::task::ready!(stalled.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
+}
+
+/// Sends a last text and closes the connection.
+pub(super) async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), text: &str) {
+    // The other side may be gone, which is as well.
+    let _ = tokio::time::timeout(SILENCE, stream.write_all(text.as_bytes())).await;
+    linger(stream).await;
+}
+
+/// How long a client may be silent whose connection is being closed.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Closes the connection so that what was written arrives: a socket that is closed with unread bytes is reset, and
+/// what it has written is lost. Many clients write their whole body before they read. What they send is thrown away,
+/// so that it costs no memory.
+pub(super) async fn linger(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    /// As long as a message on stdio may be.
+    const MOST: usize = 64 << 20;
+    /// Time for that over two megabytes a second. The connection has its place so long.
+    const LIMIT: Duration = Duration::from_secs(30);
+    let drain = async {
+        stream.shutdown().await?;
+        let (mut read, mut some) = (0, vec![0; 16 << 10]);
+        while read < MOST {
+            match tokio::time::timeout(SILENCE, stream.read(&mut some)).await?? {
+                0 => break,
+                length => read += length,
+            }
+        }
+        io::Result::Ok(())
+    };
+    // Whatever it comes to, the connection is closed.
+    let _ = tokio::time::timeout(LIMIT, drain).await;
 }
 
 impl AsyncRead for Sniffed {
@@ -148,21 +163,42 @@ impl AsyncWrite for Sniffed {
     }
 }
 
-/// A stream whose input ends when the server stops, so that what was accepted is finished.
+/// A stream whose input ends when the server stops, so that what was accepted is finished. When it is dropped, what
+/// it was made of is given back, so that the connection can be closed with care.
 pub(super) struct Draining<S> {
-    stream: S,
+    /// `None` only while it is dropped.
+    stream: Option<S>,
+    back: Option<oneshot::Sender<S>>,
     /// Ready when the server stops; `None` after that.
     stop: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl<S> Draining<S> {
-    pub(super) fn new(stream: S, mut stopped: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(
+        stream: S,
+        mut stopped: watch::Receiver<bool>,
+    ) -> (Self, oneshot::Receiver<S>) {
         let stop = async move {
             // Nobody can stop it any more: it is stopped.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
-        Self { stream, stop: Some(Box::pin(stop)) }
+        let (back, given_back) = oneshot::channel();
+        (Self { stream: Some(stream), back: Some(back), stop: Some(Box::pin(stop)) }, given_back)
     }
+}
+
+impl<S> Drop for Draining<S> {
+    fn drop(&mut self) {
+        if let (Some(stream), Some(back)) = (self.stream.take(), self.back.take()) {
+            // Where nobody wants it, it is closed.
+            let _ = back.send(stream);
+        }
+    }
+}
+
+/// The stream of a [`Draining`], which is there until that is dropped.
+fn there<S: Unpin>(stream: &mut Option<S>) -> io::Result<Pin<&mut S>> {
+    stream.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Draining<S> {
@@ -179,7 +215,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Draining<S> {
             self.stop = None;
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        there(&mut self.stream)?.poll_read(cx, buf)
     }
 }
 
@@ -189,14 +225,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Draining<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        there(&mut self.stream)?.poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        there(&mut self.stream)?.poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        there(&mut self.stream)?.poll_shutdown(cx)
     }
 }

@@ -18,7 +18,7 @@ use super::body::Body;
 use super::guard::{check_get, single};
 use super::options::Options;
 use super::posted::{Entry, Posted};
-use super::refusal::{Refusal, empty, json};
+use super::refusal::{Refusal, empty, error_message, json};
 use super::registry::Registry;
 use super::session::{GENERAL, NotAdded, Session};
 use super::stream::{EventKind, Reading, Shape, StreamReader, read_event_id};
@@ -121,11 +121,11 @@ impl Legacy<'_> {
         session: &Arc<Session>,
         entries: Vec<Entry>,
     ) -> Result<Response<Body>, Refusal> {
-        if !session.revision().has_batches() {
+        let revision = session.agreed().unwrap_or(Revision::LATEST_LEGACY);
+        if !revision.has_batches() {
             // HTP-06
             return Err(Refusal::bad_request(format!(
-                "an array is no message in {}: send each message in a POST of its own",
-                session.revision()
+                "an array is no message in {revision}: send each message in a POST of its own"
             )));
         }
         let (mut ids, mut refused, mut messages) = (Vec::new(), Vec::new(), Vec::new());
@@ -135,7 +135,9 @@ impl Legacy<'_> {
                     ids.extend(id);
                     messages.push(json);
                 }
-                Entry::Malformed { error } => refused.push(Bytes::from(error)),
+                Entry::Malformed { id, error } => {
+                    refused.push(error_message(id.as_ref(), &error, false).into());
+                }
             }
         }
         if !ids.is_empty() {
@@ -192,7 +194,8 @@ impl Legacy<'_> {
 
     fn reading(&self, session: &Session) -> Reading {
         Reading {
-            polls: session.revision() >= Revision::V2025_11_25,
+            // SSE-14
+            polls: session.agreed() >= Some(Revision::V2025_11_25),
             keep_alive: self.options.keep_alive,
             poll_after: self.options.poll_after,
             retry: self.options.retry,
@@ -276,7 +279,7 @@ fn over() -> Refusal {
     )
 }
 
-fn array(items: &[Bytes]) -> Vec<u8> {
+pub(super) fn array(items: &[Bytes]) -> Vec<u8> {
     let mut out = vec![b'['];
     for (at, item) in items.iter().enumerate() {
         if at > 0 {

@@ -17,7 +17,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use taut::transport::{ByteStream, MessageService, Principal};
+use taut::Ending;
+use taut::rpc::ErrorObject;
+use taut::transport::{ByteStream, MessageService, Principal, SocketBounds};
 use taut::wire::Opening;
 use tokio::net::TcpListener;
 #[cfg(unix)]
@@ -28,9 +30,9 @@ use tokio::task::JoinSet;
 use super::auth;
 use super::body::Body;
 use super::guard::check_source;
-use super::io::{Draining, Sniffed};
+use super::io::{Draining, Sniffed, refuse};
 use super::options::Options;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, error_message};
 use super::service::HttpService;
 
 /// Where connections come from.
@@ -128,6 +130,9 @@ pub fn bind_unix(path: impl AsRef<std::path::Path>) -> io::Result<UnixListener> 
     placed
 }
 
+/// How many connections beyond the limit are told so at once.
+const REFUSALS: usize = 64;
+
 /// How many connections may wait to be accepted: what the standard library's listeners have on Linux and
 /// more than one burst of a team's hosts. The system may allow fewer.
 #[cfg(unix)]
@@ -178,7 +183,8 @@ pub async fn serve_until(
             true
         }
     };
-    let places = Arc::new(Semaphore::new(options.connections));
+    let places = Arc::new(Semaphore::new(options.connections.min(Semaphore::MAX_PERMITS)));
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
     let drain = options.drain;
     let lines = loopback && !options.authenticates();
     let port = Arc::new(Port { http: HttpService::shared(service, options), lines });
@@ -201,10 +207,13 @@ pub async fn serve_until(
             }
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
-            stream.refuse(&plain_response(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many connections are open: close one, or try again later",
-            ));
+            // More than these at once are closed without a word.
+            if let Ok(place) = refusals.clone().try_acquire_owned() {
+                connections.spawn(async move {
+                    refuse(&mut stream.boxed(), &too_many()).await;
+                    drop(place);
+                });
+            }
             continue;
         };
         let (port, stopped) = (port.clone(), stopped.clone());
@@ -240,16 +249,6 @@ impl Accepted {
             Self::Unix(stream) => Box::new(stream),
         }
     }
-
-    /// Says something on a connection that is closed at once, if it can be said without waiting.
-    fn refuse(&self, text: &str) {
-        // The client sees the end in any case.
-        let _ = match self {
-            Self::Tcp(stream) => stream.try_write(text.as_bytes()),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.try_write(text.as_bytes()),
-        };
-    }
 }
 
 impl Listener {
@@ -269,6 +268,13 @@ struct Port {
     http: HttpService,
     /// Whether lines and headers are served as well.
     lines: bool,
+}
+
+/// What a connection beyond the limit is told.
+fn too_many() -> String {
+    let text = "too many connections are open: close one, or try again later";
+    let response = plain_response(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.replacen("\r\n", "\r\nRetry-After: 10\r\n", 1)
 }
 
 /// A whole HTTP response for connections that are closed after it.
@@ -324,9 +330,11 @@ impl Port {
                 self.socket(stream, stopped).await;
             }
             Opening::Lines | Opening::Headers => {
-                let text = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"#;
-                let reason = r#""this port serves HTTP only: send POST with a token"}}"#;
-                stream.refuse(&format!("{text}{reason}\n")).await;
+                let text = "this port serves HTTP only: send POST with a token";
+                let error = ErrorObject::invalid_request(text);
+                let mut line = error_message(None, &error, !self.http.service().speaks_mcp());
+                line.push(b'\n');
+                stream.refuse(&String::from_utf8_lossy(&line)).await;
             }
             Opening::Http2 => {
                 let text = "HTTP/2 is not served: use HTTP/1.1";
@@ -344,10 +352,19 @@ impl Port {
 
     /// Lines or headers, as on stdio.
     async fn socket(&self, stream: Sniffed, stopped: watch::Receiver<bool>) {
+        let options = self.http.options();
+        let bounds = SocketBounds::new().message_timeout(options.body_timeout);
+        let bounds = bounds.budget(self.http.bodies());
         // Once the server stops nothing more is read, and what was accepted is answered.
-        let stream = Box::new(Draining::new(stream, stopped));
-        let ending = self.http.service().serve_socket(stream, Principal::ANONYMOUS).await;
+        let (stream, given_back) = Draining::new(stream, stopped);
+        let (service, who) = (self.http.service(), Principal::ANONYMOUS);
+        let ending = service.serve_socket_within(Box::new(stream), who, bounds).await;
         tracing::debug!(%ending, "a socket connection ended");
+        if matches!(ending, Ending::Refused | Ending::Unfinished)
+            && let Ok(stream) = given_back.await
+        {
+            stream.linger().await;
+        }
     }
 
     async fn http(&self, stream: Sniffed, mut stopped: watch::Receiver<bool>) {
@@ -394,6 +411,6 @@ impl Port {
             let text = format!("nothing is served here: the endpoint is {wanted}");
             Refusal::new(StatusCode::NOT_FOUND, text)
         };
-        Ok(refused.unwrap_or_else(elsewhere).closing().into_response())
+        Ok(self.http.refused(refused.unwrap_or_else(elsewhere).closing()))
     }
 }

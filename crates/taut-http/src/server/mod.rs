@@ -22,6 +22,7 @@
 //! | `service`, `posted` | the order of the checks, and which era serves a request |
 //! | `modern`, `learned` | requests that stand for themselves, and which parameters they repeat |
 //! | `legacy`, `registry`, `session`, `stream`, `turn` | sessions, their streams, resumption |
+//! | `silence` | signs of life on streams of all kinds |
 //! | `plain` | services that speak no MCP |
 //! | `listen`, `io`, `tls` | connections |
 
@@ -40,6 +41,7 @@ mod refusal;
 mod registry;
 mod service;
 mod session;
+mod silence;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;

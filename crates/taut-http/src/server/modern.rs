@@ -4,27 +4,24 @@
 //! cancels the request (HCN-01, HCN-03): the pipe is dropped with the response.
 
 use std::borrow::Cow;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 use taut::Revision;
 use taut::rpc::{ErrorObject, Id, Params};
-use taut::transport::{MessagePipe, MessageService, Outgoing, Principal, Relation};
+use taut::transport::{HeldBytes, MessagePipe, MessageService, Outgoing, Principal, Relation};
 use taut::types::{
     HEADER_MISMATCH, ParameterHeader, called_tool, claimed_version, http_status, method_names,
     mirrored_name, missing_claims, unsupported_version,
 };
-use tokio::time::{Instant, Sleep};
 
 use super::body::Body;
 use super::legacy::sse_response;
 use super::options::Options;
 use super::refusal::{Refusal, error_message, json};
+use super::silence::Silence;
 use crate::{headers, sse};
 
 /// A request as its envelope says it.
@@ -152,7 +149,7 @@ pub(super) async fn serve(
     service: &dyn MessageService,
     principal: Principal,
     id: &Id,
-    message: Vec<u8>,
+    (message, held): (Vec<u8>, HeldBytes),
     options: &Arc<Options>,
     answered: impl FnOnce(&[u8]),
 ) -> Result<Response<Body>, Refusal> {
@@ -179,7 +176,14 @@ pub(super) async fn serve(
             () = &mut window => break None,
         }
     };
-    let stream = PipeStream::new(pipe, id.clone(), first, options.keep_alive);
+    let stream = PipeStream {
+        pipe,
+        id: id.clone(),
+        first,
+        over: false,
+        silence: Silence::new(options.keep_alive),
+        _held: held,
+    };
     Ok(sse_response(Body::pipe(stream)))
 }
 
@@ -199,7 +203,7 @@ fn gone() -> ErrorObject {
 }
 
 fn lost(id: &Id) -> Response<Body> {
-    json(StatusCode::OK, error_message(Some(id), &gone()))
+    json(StatusCode::OK, error_message(Some(id), &gone(), false))
 }
 
 /// The rest of a request's messages, as a stream. Dropping it cancels the request.
@@ -208,18 +212,12 @@ pub(super) struct PipeStream {
     id: Id,
     first: Option<Vec<u8>>,
     over: bool,
-    last_sent: Instant,
-    every: Duration,
-    keep_alive: Pin<Box<Sleep>>,
+    silence: Silence,
+    /// The body of the request counts for as long as it is at work.
+    _held: HeldBytes,
 }
 
 impl PipeStream {
-    fn new(pipe: MessagePipe, id: Id, first: Option<Vec<u8>>, every: Duration) -> Self {
-        let now = Instant::now();
-        let keep_alive = Box::pin(tokio::time::sleep_until(now + every));
-        Self { pipe, id, first, over: false, last_sent: now, every, keep_alive }
-    }
-
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         // SSE-13: no ids.
         if let Some(first) = self.first.take() {
@@ -243,21 +241,12 @@ impl PipeStream {
                 }
                 None => {
                     self.over = true;
-                    error_message(Some(&self.id), &gone())
+                    error_message(Some(&self.id), &gone(), false)
                 }
             };
-            self.last_sent = Instant::now();
+            self.silence.broken();
             return Poll::Ready(Some(sse::event(None, &json).into()));
         }
-        while self.keep_alive.as_mut().poll(cx).is_ready() {
-            let (due, now) = (self.last_sent + self.every, Instant::now());
-            if due <= now {
-                self.last_sent = now;
-                self.keep_alive.as_mut().reset(now + self.every);
-                return Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)));
-            }
-            self.keep_alive.as_mut().reset(due);
-        }
-        Poll::Pending
+        self.silence.poll(cx).map(Some)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use taut::transport::Principal;
+use taut::transport::{Principal, bounded};
 
 use super::auth::{AuthError, Authenticate, ProtectedResource, Secret};
 #[cfg(feature = "tls")]
@@ -30,6 +30,8 @@ pub struct Options {
     #[cfg(feature = "tls")]
     pub(super) certificate: Option<Certificate>,
     pub(super) body_limit: usize,
+    pub(super) bodies: usize,
+    pub(super) on_release: Option<Arc<dyn Fn() + Send + Sync>>,
     pub(super) header_timeout: Duration,
     pub(super) body_timeout: Duration,
     pub(super) stall_timeout: Duration,
@@ -43,6 +45,9 @@ pub struct Options {
     pub(super) poll_after: Option<Duration>,
     pub(super) retry: Duration,
 }
+
+/// A shorter pause would be none.
+const SHORTEST: Duration = Duration::from_millis(10);
 
 impl Default for Options {
     fn default() -> Self {
@@ -59,6 +64,9 @@ impl Default for Options {
             certificate: None,
             // As Python, Go and Rust have it.
             body_limit: 4 << 20,
+            // Sixteen of the longest.
+            bodies: 64 << 20,
+            on_release: None,
             // Also the longest pause between two requests on one connection.
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(60),
@@ -130,7 +138,7 @@ impl Options {
     /// Asks `authenticate` who sends each request, before its body is read.
     ///
     /// ```
-    /// use taut::transport::Principal;
+    /// use taut::transport::{Principal, bounded};
     /// use taut_http::server::{AuthError, Options, bearer};
     ///
     /// let options = Options::new().authenticate(|head| {
@@ -174,21 +182,37 @@ impl Options {
         self
     }
 
-    /// How long a connection may take for the head of a request, and wait between two. 60 s.
-    pub fn header_timeout(mut self, limit: Duration) -> Self {
-        self.header_timeout = limit;
+    /// How many bytes all bodies and all unfinished lines and frames may have together, over all connections.
+    /// 64 MiB; what is beyond is answered 503. The first 16 KiB of each are not counted, and one that is longer
+    /// than this is let in alone.
+    pub fn bodies(mut self, bytes: usize) -> Self {
+        self.bodies = bytes;
         self
     }
 
-    /// How long the body of a request may take. 60 s; then it is answered 408.
+    /// Calls `released` each time that a body, a line or a frame of 256 KiB or more is no longer needed. A program
+    /// whose allocator keeps memory can give it back then.
+    pub fn on_release(mut self, released: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_release = Some(Arc::new(released));
+        self
+    }
+
+    /// How long a connection may take for the head of a request, and wait between two. 60 s.
+    pub fn header_timeout(mut self, limit: Duration) -> Self {
+        self.header_timeout = bounded(limit);
+        self
+    }
+
+    /// How long the body of a request may take. 60 s; then it is answered 408. A line or a frame that has begun may
+    /// take as long; the time between two of them has no limit.
     pub fn body_timeout(mut self, limit: Duration) -> Self {
-        self.body_timeout = limit;
+        self.body_timeout = bounded(limit);
         self
     }
 
     /// How long a client may leave what is sent to it unread. 60 s; then its connection is closed.
     pub fn stall_timeout(mut self, limit: Duration) -> Self {
-        self.stall_timeout = limit;
+        self.stall_timeout = bounded(limit);
         self
     }
 
@@ -206,13 +230,13 @@ impl Options {
 
     /// After how long a session without any open connection ends. 30 minutes.
     pub fn session_idle(mut self, limit: Duration) -> Self {
-        self.session_idle = limit;
+        self.session_idle = bounded(limit).max(SHORTEST);
         self
     }
 
     /// How long what is being answered may take once [`serve_until`](super::serve_until) is told to stop. 5 s.
     pub fn drain(mut self, limit: Duration) -> Self {
-        self.drain = limit;
+        self.drain = bounded(limit);
         self
     }
 
@@ -223,23 +247,24 @@ impl Options {
         self
     }
 
-    /// How often a silent stream gets a comment line, so that nothing in between closes it. 15 s.
+    /// How often a silent stream gets a comment line, so that nothing in between closes it. 15 s, and at least
+    /// 10 ms.
     pub fn keep_alive(mut self, every: Duration) -> Self {
-        self.keep_alive = every;
+        self.keep_alive = bounded(every).max(SHORTEST);
         self
     }
 
     /// How long an answer is awaited before a stream of events is opened for it. 2 s. An answer that
     /// comes first, and within this time, is sent as JSON.
     pub fn json_window(mut self, window: Duration) -> Self {
-        self.json_window = window;
+        self.json_window = bounded(window);
         self
     }
 
     /// Closes streams of events after this long and lets clients come back for the rest, `retry`
     /// later. Only clients of 2025-11-25 know how; others keep their streams. Off.
     pub fn poll_after(mut self, open: Duration, retry: Duration) -> Self {
-        (self.poll_after, self.retry) = (Some(open), retry);
+        (self.poll_after, self.retry) = (Some(bounded(open)), bounded(retry));
         self
     }
 

@@ -12,7 +12,7 @@ use taut::types::{ParameterHeader, claimed_version, method_names};
 
 use super::guard::single;
 use super::modern::ModernRequest;
-use super::refusal::{Refusal, error_message};
+use super::refusal::Refusal;
 use crate::headers;
 
 /// What was posted.
@@ -35,8 +35,9 @@ pub(super) enum Entry {
         json: Vec<u8>,
     },
     Malformed {
-        /// The answer to it.
-        error: Vec<u8>,
+        /// The id, if it could be read.
+        id: Option<Id>,
+        error: ErrorObject,
     },
 }
 
@@ -108,8 +109,6 @@ pub(super) fn entries(body: &[u8]) -> Result<Vec<Entry>, Refusal> {
 }
 
 fn entry(text: &str) -> Result<Entry, Refusal> {
-    let refused =
-        |id: Option<&Id>, error: &ErrorObject| Entry::Malformed { error: error_message(id, error) };
     Ok(match taut::rpc::read(text.as_bytes()) {
         Ok(Messages::One(Message::Request { method, .. }))
             if method == method_names::INITIALIZE =>
@@ -120,7 +119,10 @@ fn entry(text: &str) -> Result<Entry, Refusal> {
             Entry::Message { id: Some(id), json: text.into() }
         }
         Ok(Messages::One(_)) => Entry::Message { id: None, json: text.into() },
-        Ok(_) => refused(None, &ErrorObject::invalid_request("an array in an array")),
-        Err(Malformed { kind, id, .. }) => refused(id.as_ref(), &fault(kind)),
+        Ok(_) => Entry::Malformed {
+            id: None,
+            error: ErrorObject::invalid_request("an array in an array"),
+        },
+        Err(Malformed { kind, id, .. }) => Entry::Malformed { id, error: fault(kind) },
     })
 }

@@ -22,6 +22,8 @@ struct Reason {
     error: ErrorObject,
     /// The request's id, if it was read.
     id: Option<Id>,
+    /// Whether a request that is not known is named `null`, as JSON-RPC demands and MCP does not (HTP-07).
+    null: bool,
     headers: HeaderMap,
 }
 
@@ -35,7 +37,7 @@ impl Refusal {
 
     /// A refusal whose body is this error.
     pub(super) fn with_error(status: StatusCode, error: ErrorObject) -> Self {
-        Self(Box::new(Reason { status, error, id: None, headers: HeaderMap::new() }))
+        Self(Box::new(Reason { status, error, id: None, null: false, headers: HeaderMap::new() }))
     }
 
     pub(super) fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
@@ -58,6 +60,12 @@ impl Refusal {
         self
     }
 
+    /// Names a request that is not known `null`, if `null` says so.
+    pub(super) fn with_null_id(mut self, null: bool) -> Self {
+        self.0.null = null;
+        self
+    }
+
     pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers.insert(name, value);
         self
@@ -69,9 +77,9 @@ impl Refusal {
     }
 
     pub(super) fn into_response(self) -> Response<Body> {
-        let Reason { status, error, id, headers } = *self.0;
+        let Reason { status, error, id, null, headers } = *self.0;
         tracing::debug!(status = status.as_u16(), %error, "an HTTP request is refused");
-        let mut response = json(status, error_message(id.as_ref(), &error));
+        let mut response = json(status, error_message(id.as_ref(), &error, null));
         response.headers_mut().extend(headers);
         response
     }
@@ -92,15 +100,16 @@ pub(super) fn empty(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// An error response as a message; without an id if that is not known (HTP-07).
-pub(super) fn error_message(id: Option<&Id>, error: &ErrorObject) -> Vec<u8> {
+/// An error response as a message. If the id is not known, it is `null` or left out (HTP-07), as `null` says.
+pub(super) fn error_message(id: Option<&Id>, error: &ErrorObject, null: bool) -> Vec<u8> {
     #[derive(Serialize)]
     struct Message<'a> {
         jsonrpc: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        id: Option<&'a Id>,
+        id: Option<Option<&'a Id>>,
         error: &'a ErrorObject,
     }
+    let id = (null || id.is_some()).then_some(id);
     // Nothing in it can fail to be written.
     serde_json::to_vec(&Message { jsonrpc: "2.0", id, error }).unwrap_or_default()
 }

@@ -15,12 +15,12 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use taut::rpc::{Message, Messages};
-use taut::transport::MessageService;
+use taut::transport::{ByteBudget, HeldBytes, MessageService};
 use taut::types::ParameterHeader;
 
 use super::auth;
 use super::body::Body;
-use super::guard::{allow_page, check_post, check_source, preflight};
+use super::guard::{allow_page, check_plain_post, check_post, check_source, preflight};
 use super::learned::Learned;
 use super::legacy::Legacy;
 use super::options::Options;
@@ -39,6 +39,7 @@ pub struct HttpService {
     service: Arc<dyn MessageService>,
     registry: Arc<Registry>,
     learned: Arc<Learned>,
+    bodies: ByteBudget,
     options: Arc<Options>,
 }
 
@@ -61,8 +62,12 @@ impl HttpService {
     /// The same for a service that is shared.
     #[must_use]
     pub fn shared(service: Arc<dyn MessageService>, options: Options) -> Self {
-        let options = Arc::new(options);
-        Self { service, registry: Arc::default(), learned: Arc::default(), options }
+        let bodies = ByteBudget::new(options.bodies);
+        if let Some(released) = options.on_release.clone() {
+            bodies.on_release(move || released());
+        }
+        let (registry, learned) = Default::default();
+        Self { service, registry, learned, bodies, options: Arc::new(options) }
     }
 
     /// How many legacy sessions are open.
@@ -79,6 +84,15 @@ impl HttpService {
         &self.options
     }
 
+    pub(super) fn bodies(&self) -> &ByteBudget {
+        &self.bodies
+    }
+
+    /// The response to a request that is not served.
+    pub(super) fn refused(&self, refusal: Refusal) -> Response<Body> {
+        refusal.with_null_id(!self.service.speaks_mcp()).into_response()
+    }
+
     /// Serves one request.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
     where
@@ -89,7 +103,7 @@ impl HttpService {
         let origin = head.headers.get(ORIGIN).cloned();
         let mut response = match self.route(head, body).await {
             Ok(response) => response,
-            Err(refusal) => refusal.into_response(),
+            Err(refusal) => self.refused(refusal),
         };
         allow_page(&self.options, origin.as_ref(), response.headers_mut());
         response
@@ -118,9 +132,9 @@ impl HttpService {
             if head.method != Method::POST {
                 return Err(Refusal::method_not_allowed("plain JSON-RPC is served: use POST"));
             }
-            check_post(&head)?;
+            check_plain_post(&head)?;
             let body = self.read(body).await?;
-            return plain::serve(service, principal, body).await;
+            return plain::serve(service, principal, &head.headers, body, &self.options).await;
         }
         let legacy = Legacy { service, registry: &self.registry, options: &self.options };
         match head.method {
@@ -129,7 +143,7 @@ impl HttpService {
             _ => {}
         }
         check_post(&head)?;
-        let body = self.read(body).await?;
+        let (body, held) = self.read(body).await?;
         let parameters = |tool: &str| match service.tool_schema(tool) {
             // A tool whose annotations are wrong has none (PAR-04).
             Some(schema) => ParameterHeader::of_schema(schema.text()).unwrap_or_default(),
@@ -147,14 +161,14 @@ impl HttpService {
                         learned.see(&who, result);
                     }
                 };
-                modern::serve(service, principal, &id, body, &self.options, answered).await
+                modern::serve(service, principal, &id, (body, held), &self.options, answered).await
             }
             Era::Legacy(posted) => legacy.post(&head, principal, posted, body).await,
         }
     }
 
-    /// The whole body, within its limits in bytes and time.
-    async fn read<B>(&self, body: B) -> Result<Vec<u8>, Refusal>
+    /// The whole body, within its limits in bytes and time, and what it takes of the bound on all bodies.
+    async fn read<B>(&self, body: B) -> Result<(Vec<u8>, HeldBytes), Refusal>
     where
         B: http_body::Body + Send,
         B::Error: fmt::Display,
@@ -164,22 +178,32 @@ impl HttpService {
             let message = format!("the body is longer than {limit} bytes: send less at once");
             Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message).closing()
         };
-        let announced = body.size_hint().lower();
-        if announced > limit as u64 {
+        let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        if announced > limit {
             return Err(too_long());
         }
         let reading = async {
             /// What is announced is not believed: memory is taken as the bytes arrive.
-            const FIRST: usize = 64 << 10;
-            let mut bytes = Vec::with_capacity((announced as usize).min(FIRST));
+            const FIRST: usize = 16 << 10;
+            let mut held = self.bodies.hold();
+            let mut bytes = Vec::with_capacity(announced.min(FIRST));
             let mut body = std::pin::pin!(body);
             while let Some(frame) = body.frame().await {
                 let frame = frame.map_err(|error| {
                     Refusal::bad_request(format!("the body cannot be read: {error}")).closing()
                 })?;
                 let Ok(mut data) = frame.into_data() else { continue };
-                if bytes.len() + data.remaining() > limit {
+                let wanted = bytes.len() + data.remaining();
+                if wanted > limit {
                     return Err(too_long());
+                }
+                if wanted > bytes.capacity() {
+                    let most = if announced > 0 { announced } else { limit };
+                    let room = bytes.capacity().saturating_mul(2).min(most).max(wanted);
+                    if !held.resize(room) {
+                        return Err(crowded());
+                    }
+                    bytes.reserve_exact(room - bytes.len());
                 }
                 while data.has_remaining() {
                     let chunk = data.chunk();
@@ -188,7 +212,7 @@ impl HttpService {
                     data.advance(length);
                 }
             }
-            Ok(bytes)
+            Ok((bytes, held))
         };
         match within(self.options.body_timeout, reading).await {
             Ok(read) => read,
@@ -199,6 +223,11 @@ impl HttpService {
             .closing()),
         }
     }
+}
+
+/// The refusal of a body that all bodies together have no room for.
+fn crowded() -> Refusal {
+    Refusal::busy("other requests have used up the memory for bodies: try again later").closing()
 }
 
 impl<B> tower_service::Service<Request<B>> for HttpService

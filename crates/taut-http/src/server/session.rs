@@ -43,7 +43,8 @@ pub(super) struct Session {
 }
 
 struct SessionState {
-    revision: Revision,
+    /// What the answer to that request agreed on. `None` before, and for a revision that is not known.
+    revision: Option<Revision>,
     /// The request that opens the session, until it is answered.
     opening: Option<Id>,
     streams: HashMap<u64, Arc<EventLog>>,
@@ -88,7 +89,7 @@ impl Session {
         replay: usize,
     ) -> Arc<Self> {
         let state = SessionState {
-            revision: Revision::LATEST_LEGACY,
+            revision: None,
             opening: None,
             streams: HashMap::from([(GENERAL, EventLog::new(GENERAL, replay))]),
             next_stream: GENERAL + 1,
@@ -112,7 +113,8 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn revision(&self) -> Revision {
+    /// The revision that was agreed on, once it is.
+    pub(super) fn agreed(&self) -> Option<Revision> {
         self.lock().revision
     }
 
@@ -134,9 +136,8 @@ impl Session {
             return self.end();
         };
         let agreed = serde_json::from_str::<Agreed>(result.get());
-        // What is not said is taken for the newest: taut agrees on nothing else.
         let revision = agreed.ok().and_then(|agreed| Revision::parse(&agreed.protocol_version));
-        self.lock().revision = revision.unwrap_or(Revision::LATEST_LEGACY);
+        self.lock().revision = revision;
     }
 
     /// Hands one message to the service, and does what comes of it on the spot if that is possible.
@@ -274,7 +275,7 @@ impl Session {
             (std::mem::take(&mut state.open), std::mem::take(&mut state.streams))
         };
         for (id, post) in open {
-            let error = error_message(Some(&id), &ErrorObject::internal(reason));
+            let error = error_message(Some(&id), &ErrorObject::internal(reason), false);
             post.log.push(EventKind::Answer, error.into(), options.stall_timeout).await;
             post.one_less();
         }
@@ -369,6 +370,6 @@ async fn refuse_question(session: &Session, message: &[u8]) {
     if let Ok(Messages::One(Message::Request { id, .. })) = taut::rpc::read(message) {
         let error = ErrorObject::internal("the client reads no stream on which it could be asked");
         // A session that is over needs no answer.
-        let _ = session.sender.send(error_message(Some(&id), &error)).await;
+        let _ = session.sender.send(error_message(Some(&id), &error, false)).await;
     }
 }

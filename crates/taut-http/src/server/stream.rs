@@ -13,9 +13,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use super::session::SessionUse;
+use super::silence::Silence;
 use super::turn::within;
 use crate::sse;
 
@@ -255,9 +256,8 @@ pub(super) struct StreamReader {
     first: Option<Bytes>,
     over: bool,
     reading: Reading,
-    /// When something was sent, and the timer for the next sign of life. `None` before the first wait: most
-    /// requests are answered without a stream.
-    silence: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// `None` before the first wait: most requests are answered without a stream.
+    silence: Option<Silence>,
     until: Option<Pin<Box<Sleep>>>,
     _use: SessionUse,
 }
@@ -320,8 +320,8 @@ impl StreamReader {
                 self.over = true;
                 return Poll::Ready(None);
             };
-            if let Some((last_sent, _)) = &mut self.silence {
-                *last_sent = Instant::now();
+            if let Some(silence) = &mut self.silence {
+                silence.broken();
             }
             let id = event_id(self.log.number, number);
             return Poll::Ready(Some(sse::event(Some(&id), &event).into()));
@@ -334,20 +334,7 @@ impl StreamReader {
             return Poll::Ready(Some(sse::retry(&self.position(), retry).into()));
         }
         let every = self.reading.keep_alive;
-        let (last_sent, timer) = self.silence.get_or_insert_with(|| {
-            let now = Instant::now();
-            (now, Box::pin(tokio::time::sleep_until(now + every)))
-        });
-        while timer.as_mut().poll(cx).is_ready() {
-            let (due, now) = (*last_sent + every, Instant::now());
-            if due <= now {
-                *last_sent = now;
-                timer.as_mut().reset(now + every);
-                return Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)));
-            }
-            timer.as_mut().reset(due);
-        }
-        Poll::Pending
+        self.silence.get_or_insert_with(|| Silence::new(every)).poll(cx).map(Some)
     }
 }
 

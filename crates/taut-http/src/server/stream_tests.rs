@@ -1,5 +1,7 @@
 //! A stream by itself: its order and its bounds, without a session.
 
+use tokio::time::Instant;
+
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,10 +1,15 @@
 //! Requests of the revisions with sessions.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use http::Method;
 use serde_json::{Value, json};
-use taut_http::server::Options;
+use taut::{ClientBuilder, Proxy};
+use taut_http::server::{HttpService, Options};
+use tokio::sync::Semaphore;
 
-use crate::support::{call, direct, initialize, request};
+use crate::support::{Direct, call, direct, fixture, initialize, request};
 
 const LEGACY: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
@@ -211,7 +216,7 @@ async fn an_id_that_is_in_use_is_refused() {
 /// HCN-02 from the client's side: a cancelled request ends its stream without an answer.
 #[tokio::test]
 async fn a_cancelled_request_ends_its_stream() {
-    let (http, shared) = direct(Options::new().json_window(std::time::Duration::ZERO));
+    let (http, shared) = direct(Options::new().json_window(Duration::ZERO));
     let session = http.open("2025-06-18").await;
     let headers = [("mcp-session-id", session.as_str())];
     let mut stream = http.post(&headers, call(3, "gated")).await;
@@ -221,4 +226,51 @@ async fn a_cancelled_request_ends_its_stream() {
     assert_eq!(stream.event().await, None);
     let cancelled = || shared.cancelled.load(std::sync::atomic::Ordering::SeqCst) == 1;
     crate::support::until("the tool hears of it", cancelled).await;
+}
+
+/// An MCP server that is not there before the test says so: what a slow start behind a bridge is.
+fn slow(gate: &Arc<Semaphore>) -> Proxy {
+    let gate = gate.clone();
+    let connector = move |client: ClientBuilder| {
+        let gate = gate.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            taut::memory_with(&fixture().0, client).await
+        }
+    };
+    Proxy::builder(connector).build()
+}
+
+/// SSE-14: a handshake that takes long is answered on a stream without a priming event and without an early close,
+/// whatever the client asks for: what it will speak is not agreed yet. The same holds for a stream that is opened
+/// before the answer.
+#[tokio::test]
+async fn sse_14_nothing_is_primed_before_a_revision_is_agreed() {
+    for (revision, primed) in
+        [("2025-03-26", 0), ("2025-06-18", 0), ("2025-11-25", 1), ("2099-01-01", 1)]
+    {
+        let gate = Arc::new(Semaphore::new(0));
+        let options = Options::new().json_window(Duration::from_millis(10));
+        let options = options.poll_after(Duration::from_millis(10), Duration::from_millis(500));
+        let http = Direct(HttpService::new(slow(&gate), options));
+        let mut opening = http.post(&[], initialize(revision)).await;
+        assert!(opening.is_stream(), "{revision}");
+        let session = opening.header("mcp-session-id").unwrap();
+        let early = http.get(&session, None).await;
+        gate.add_permits(2);
+        let answer = opening.event().await.unwrap();
+        assert_eq!(answer.data["id"], "i", "{revision}: {answer:?}");
+        assert_eq!(opening.event().await, None);
+        let headers = [("mcp-session-id", session.as_str())];
+        assert_eq!(http.send(Method::DELETE, &headers, "").await.status, 204);
+        assert_eq!(early.text().await, "", "{revision}");
+        let again = http.post(&[], initialize(revision)).await;
+        let session = again.header("mcp-session-id").unwrap();
+        // Read to its end, so that the revision is agreed.
+        assert!(again.text().await.contains("protocolVersion"));
+        let late = http.get(&session, None).await;
+        http.send(Method::DELETE, &[("mcp-session-id", session.as_str())], "").await;
+        let late = late.text().await;
+        assert_eq!(late.matches("data: \n\n").count() >= 1, primed == 1, "{revision}: {late}");
+    }
 }

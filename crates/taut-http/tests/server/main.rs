@@ -5,8 +5,10 @@
 mod auth;
 mod bytes;
 mod legacy;
+mod limits;
 mod modern;
 mod mounted;
+mod plain;
 mod port;
 mod resume;
 mod sessions;
