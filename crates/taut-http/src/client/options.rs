@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
+use taut::transport::bounded;
 
 use super::{Challenge, HttpError};
 
@@ -99,6 +100,9 @@ pub struct HttpOptions {
     pub(crate) reconnect_delay: Duration,
     pub(crate) old_transport: bool,
 }
+
+/// A shorter pause would be none.
+const SHORTEST: Duration = Duration::from_millis(10);
 
 impl Default for HttpOptions {
     fn default() -> Self {
@@ -189,8 +193,8 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how many bytes of requests may be on their way at once. 128 MiB. A request beyond that fails
-    /// at once.
+    /// Sets how many bytes of messages may be on their way at once. 128 MiB. A request beyond that fails
+    /// at once; a notification or an answer beyond it is left out, with a warning in the log.
     pub fn max_waiting_bytes(mut self, bytes: usize) -> Self {
         self.max_waiting_bytes = bytes;
         self
@@ -204,28 +208,30 @@ impl HttpOptions {
 
     /// Sets how long it may take to connect, TLS included. 20 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
+        self.connect_timeout = bounded(timeout);
         self
     }
 
     /// Sets how long an answer that has begun may pause, and how long the server may take to confirm a
-    /// notification. 60 s. Streams of events may pause for as long as they like, and the answer to a
+    /// notification, an answer or a cancellation. 60 s. Streams of events may pause for as long as they like, and the answer to a
     /// request may begin as late as it likes: the client's own timeouts bound that.
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
-        self.body_timeout = timeout;
+        self.body_timeout = bounded(timeout);
         self
     }
 
-    /// Sets how often in a row a broken stream is taken up again without anything new. 5.
+    /// Sets how often in a row a broken stream is taken up again without a message. 5. A stream that the server ends
+    /// after it has asked for a pause of half a second or more is not broken: it is to be polled.
     pub fn reconnects(mut self, times: u32) -> Self {
         self.reconnects = times;
         self
     }
 
     /// Sets how long to wait before a broken stream is taken up again, if the server does not say. 1 s,
-    /// and twice as long each time it fails.
+    /// and twice as long each time it fails. At least 10 ms. A server may ask for a shorter pause, but for none that
+    /// is shorter than this or 200 ms.
     pub fn reconnect_delay(mut self, delay: Duration) -> Self {
-        self.reconnect_delay = delay;
+        self.reconnect_delay = bounded(delay).max(SHORTEST);
         self
     }
 

@@ -310,3 +310,100 @@ async fn a_connection_that_was_gone_is_noticed_only_by_calls() {
     client.tools().await.unwrap();
     assert_eq!(server.all(|seen| seen.rpc() == "tools/list").len(), 2);
 }
+
+/// A legacy server whose GET streams say `text` and end, and how often it was asked within `time`.
+async fn gets_of(text: &'static str, time: Duration) -> usize {
+    let server = TestServer::start(move |seen| async move {
+        if seen.method == "GET" {
+            let (feed, reply) = events();
+            feed.send(text);
+            return reply;
+        }
+        legacy(&seen, "2025-11-25").unwrap_or_else(|| result(&seen, json!({})))
+    })
+    .await;
+    let _client = connect(&server.url, HttpOptions::new()).await.unwrap();
+    server.wait(1, |seen| seen.method == "GET").await;
+    let begun = Instant::now();
+    let all = || server.all(|seen| seen.method == "GET").len();
+    while begun.elapsed() < time {
+        assert!(all() <= 10, "{text:?}: asked {} times in {:?}", all(), begun.elapsed());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    all()
+}
+
+/// A server cannot make a client hammer it: whatever pause it asks for, there is one, and what says nothing is a
+/// failure, which makes the pause longer.
+#[tokio::test]
+async fn a_stream_that_says_nothing_is_not_asked_for_again_and_again() {
+    let second = Duration::from_secs(1);
+    let silent =
+        ["id: 1\nretry: 0\ndata: \n\n", "retry: 0\n\n", "id: 1\ndata: \n\n", "retry: 1\n\n"];
+    for text in silent {
+        let asked = gets_of(text, second).await;
+        assert!(asked <= 4, "{text:?}: {asked}");
+    }
+    // Also if there is something new each time.
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let text: &'static str = format!("id: 1\nretry: 0\ndata: {note}\n\n").leak();
+    let asked = gets_of(text, second).await;
+    assert!((2..=10).contains(&asked), "{asked}");
+}
+
+/// The same for the stream of a request, and for one that is listened to.
+#[tokio::test]
+async fn a_stream_of_a_request_is_taken_up_again_with_pauses() {
+    let server = TestServer::start(async |seen| {
+        if seen.method == "GET" && seen.header("last-event-id").is_none() {
+            return status(405);
+        }
+        if let Some(reply) = legacy(&seen, "2025-11-25").filter(|_| seen.method != "GET") {
+            return reply;
+        }
+        let (feed, reply) = events();
+        feed.send("id: 1\nretry: 0\ndata:\n\n");
+        reply
+    })
+    .await;
+    let options = HttpOptions::new().reconnects(3).reconnect_delay(Duration::from_millis(20));
+    let client = connect(&server.url, options).await.unwrap();
+    let begun = Instant::now();
+    let error = client.call("t", json!({})).await.unwrap_err().to_string();
+    assert!(error.contains("stream ended before the answer came"), "{error}");
+    assert_eq!(server.all(|seen| seen.header("last-event-id").is_some()).len(), 3);
+    assert!(begun.elapsed() >= Duration::from_millis(140), "{:?}", begun.elapsed());
+}
+
+/// A server that ends its streams and asks to be polled is polled, for as long as the answer takes.
+#[tokio::test]
+async fn a_server_that_asks_to_be_polled_is_polled_until_it_answers() {
+    let (polls, call) = (Arc::new(AtomicUsize::new(0)), Arc::new(std::sync::Mutex::new(None)));
+    let counted = polls.clone();
+    let server = TestServer::start(move |seen| {
+        let (polls, call) = (counted.clone(), call.clone());
+        async move {
+            if seen.header("last-event-id").is_some() {
+                let (feed, reply) = events();
+                if polls.fetch_add(1, Ordering::SeqCst) < 4 {
+                    feed.send("id: 1\nretry: 500\ndata: \n\n");
+                } else {
+                    let id: serde_json::Value = call.lock().unwrap().take().unwrap();
+                    feed.event(&json!({ "jsonrpc": "2.0", "id": id, "result": said("polled") }));
+                }
+                return reply;
+            }
+            if let Some(reply) = legacy(&seen, "2025-11-25") {
+                return reply;
+            }
+            *call.lock().unwrap() = Some(seen.id());
+            let (feed, reply) = events();
+            feed.send("id: 1\nretry: 500\ndata: \n\n");
+            reply
+        }
+    })
+    .await;
+    let client = connect(&server.url, HttpOptions::new().reconnects(2)).await.unwrap();
+    assert_eq!(client.call("t", json!({})).await.unwrap().text().unwrap(), "polled");
+    assert_eq!(polls.load(Ordering::SeqCst), 5);
+}

@@ -8,6 +8,7 @@ mod legacy;
 mod modern;
 #[cfg(feature = "tls")]
 mod network;
+mod notes;
 mod opening;
 mod seeds;
 mod server;

@@ -25,6 +25,9 @@ use crate::headers::{EVENT_STREAM as EVENTS, JSON};
 /// How often a server that is busy is asked again for what may be repeated, and the longest wait between.
 const BUSY: (u32, Duration) = (3, Duration::from_secs(30));
 
+/// The shortest: `Retry-After: 0` is no reason to ask at once.
+const BUSY_SHORTEST: Duration = Duration::from_millis(200);
+
 /// A request of the client.
 pub(super) struct Asked {
     pub(super) id: Id,
@@ -168,7 +171,7 @@ impl Carrier {
                         return Err(refusal.into_error());
                     }
                     busy += 1;
-                    tokio::time::sleep(wait).await;
+                    tokio::time::sleep(wait.max(BUSY_SHORTEST)).await;
                 }
                 // ERH-05: only where no revision of Streamable HTTP has answered.
                 400 | 404 | 405
@@ -343,23 +346,18 @@ impl Carrier {
         json: &Bytes,
         withdraws: bool,
     ) -> Result<(), HttpError> {
+        let after = self.http.options.body_timeout;
+        let late = || HttpError::TimedOut { what: "the confirmation of a notification", after };
         if let Some(address) = self.old.get() {
-            return self.post_old(address, json).await;
+            let posted = tokio::time::timeout(after, self.post_old(address, json)).await;
+            return posted.unwrap_or_else(|_| Err(late()));
         }
         let answers = Message::read(json).is_none_or(|message| message.is_response());
         for last in [false, true] {
             let (headers, session) = self.session_headers();
             let ask = self.post(headers, json.clone());
-            let after = self.http.options.body_timeout;
-            let response = match tokio::time::timeout(after, self.send_quietly(&ask)).await {
-                Ok(response) => response?,
-                Err(_) => {
-                    return Err(HttpError::TimedOut {
-                        what: "the confirmation of a notification",
-                        after,
-                    });
-                }
-            };
+            let sent = tokio::time::timeout(after, self.send_quietly(&ask)).await;
+            let response = sent.map_err(|_| late())??;
             // Field observation 5: whatever a server says beside yes, it has the message.
             if response.status().is_success() {
                 return Ok(());

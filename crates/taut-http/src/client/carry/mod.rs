@@ -1,7 +1,7 @@
 //! The messages of one session, carried over HTTP.
 //!
-//! Knows which message goes how: a request is a POST of its own in a task of its own; notifications and
-//! answers leave one after the other, in order. Must not know how an answer is read (`exchange`), how a
+//! Knows which message goes how: a request is a POST of its own in a task of its own, and so is an answer or a
+//! cancellation, which must not wait for anything; notifications leave one after the other, in order. Must not know how an answer is read (`exchange`), how a
 //! stream is taken up again (`stream`), nor how a session is renewed (`session`). HTP-02, HCN-02.
 
 mod exchange;
@@ -61,7 +61,9 @@ pub(crate) struct Carrier {
     open: Mutex<HashMap<Id, OpenRequest>>,
     /// One permit for each connection that requests may use.
     places: Semaphore,
-    /// The bytes of all requests that are being made.
+    /// The same for answers and cancellations: those that requests wait for must not wait for requests.
+    quick_places: Semaphore,
+    /// The bytes of all messages that are on their way.
     waiting: AtomicUsize,
     /// Where messages go in the transport of 2024-11-05, once it turned out to be that.
     old: OnceLock<Url>,
@@ -74,14 +76,16 @@ struct OpenRequest {
     modern: bool,
 }
 
-/// A message that expects no answer, on its way.
+/// A notification on its way.
 struct Note {
     json: Bytes,
-    /// The request that it withdraws.
-    withdraws: Option<Id>,
     /// Told when the server has it.
     done: Option<oneshot::Sender<()>>,
+    _counted: Waiting,
 }
+
+/// What a message takes in memory beside its bytes while it waits.
+const BESIDE: usize = 512;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -95,7 +99,8 @@ impl Carrier {
         refusals: Refusals,
     ) -> (Self, mpsc::Receiver<HttpError>) {
         let (failed, failures) = mpsc::channel(1);
-        let places = Semaphore::new(http.options.max_requests.min(Semaphore::MAX_PERMITS));
+        let most = http.options.max_requests.min(Semaphore::MAX_PERMITS);
+        let (places, quick_places) = (Semaphore::new(most), Semaphore::new(most));
         let carrier = Self {
             http,
             url,
@@ -107,6 +112,7 @@ impl Carrier {
             annotations: Mutex::default(),
             open: Mutex::default(),
             places,
+            quick_places,
             waiting: AtomicUsize::new(0),
             old: OnceLock::new(),
             failed,
@@ -122,8 +128,8 @@ impl Carrier {
         mut failures: mpsc::Receiver<HttpError>,
     ) {
         let _stops = StopTasks(self.clone());
-        // One message waits while another is on its way; the rest waits in the pipe.
-        let (notes, waiting_notes) = mpsc::channel(1);
+        // They are bounded in bytes.
+        let (notes, waiting_notes) = mpsc::unbounded_channel();
         self.spawn(self.clone().carry_notes(waiting_notes));
         let failure = loop {
             let next = poll_fn(|cx| match failures.poll_recv(cx) {
@@ -161,59 +167,80 @@ impl Carrier {
         self.opened.load(Ordering::Relaxed)
     }
 
-    async fn take(self: &Arc<Self>, json: Vec<u8>, notes: &mpsc::Sender<Note>) {
+    async fn take(self: &Arc<Self>, json: Vec<u8>, notes: &mpsc::UnboundedSender<Note>) {
         // Only says that a request of the server was withdrawn.
         if json.is_empty() {
             return;
         }
         let json = Bytes::from(json);
         let message = Message::read(&json);
-        let method = message.as_ref().and_then(|message| message.method.as_deref());
         if let Some(message) = message.as_ref().filter(|message| message.is_request())
             && let Some(asked) = Asked::read(message, json.clone())
         {
             return self.start(asked).await;
         }
-        let mut note = Note { json: json.clone(), withdraws: None, done: None };
-        let mut confirmed = None;
-        if method == Some(method::CANCELLED)
-            && let Some(id) = message.as_ref().and_then(|message| message.params().withdrawn())
-        {
-            // HCN-02: the end of the connection says it, and nothing else does.
-            if lock(&self.open).get(&id).is_some_and(|open| open.modern) {
-                return self.drop_request(&id);
+        let withdraws = match &message {
+            Some(message) if message.method.as_deref() == Some(method::CANCELLED) => {
+                message.params().withdrawn()
             }
-            note.withdraws = Some(id);
-        } else if method == Some(method::INITIALIZED) {
-            let (done, wait) = oneshot::channel();
-            (note.done, confirmed) = (Some(done), Some(wait));
-        }
-        if notes.send(note).await.is_ok()
-            && let Some(confirmed) = confirmed
+            _ => None,
+        };
+        // HCN-02: the end of the connection says it, and nothing else does.
+        if let Some(id) = &withdraws
+            && lock(&self.open).get(id).is_some_and(|open| open.modern)
         {
+            return self.drop_request(id);
+        }
+        let Ok(counted) = Waiting::count(self, json.len() + BESIDE) else {
+            tracing::warn!("too many bytes wait for the server: a message to it is left out");
+            return;
+        };
+        if withdraws.is_some() || message.as_ref().is_some_and(Message::is_response) {
+            self.send_at_once(json.clone(), withdraws, counted);
+            return;
+        }
+        let method = message.as_ref().and_then(|message| message.method.as_deref());
+        let (done, confirmed) = oneshot::channel();
+        let opens = method == Some(method::INITIALIZED);
+        let note = Note { json: json.clone(), done: opens.then_some(done), _counted: counted };
+        if notes.send(note).is_ok() && opens {
             // No request overtakes it.
             let _ = confirmed.await;
             self.open_server_stream();
         }
     }
 
+    /// Sends an answer, or the cancellation of `withdraws`, in a task of its own: the server may be unable to confirm
+    /// a notification before it has this.
+    fn send_at_once(self: &Arc<Self>, json: Bytes, withdraws: Option<Id>, counted: Waiting) {
+        let carrier = self.clone();
+        self.spawn(async move {
+            let _place = carrier.quick_places.acquire().await.ok();
+            if let Err(error) = carrier.send_note(&json, withdraws.is_some()).await {
+                tracing::debug!(%error, "an answer or a cancellation was not taken");
+            }
+            if let Some(id) = withdraws {
+                carrier.drop_request(&id);
+            }
+            drop(counted);
+        });
+    }
+
     async fn start(self: &Arc<Self>, asked: Asked) {
-        let bytes = asked.json.len();
-        let limit = self.http.options.max_waiting_bytes;
-        let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
-        if before > 0 && before.saturating_add(bytes) > limit {
-            self.waiting.fetch_sub(bytes, Ordering::Relaxed);
-            let why = format!("{before} bytes of requests wait for the server already");
-            return self.answer_error(&asked.id, &ErrorObject::internal(why)).await;
-        }
+        let counted = match Waiting::count(self, asked.json.len()) {
+            Ok(counted) => counted,
+            Err(before) => {
+                let why = format!("{before} bytes of requests wait for the server already");
+                return self.answer_error(&asked.id, &ErrorObject::internal(why)).await;
+            }
+        };
         let carrier = self.clone();
         let (id, modern) = (asked.id.clone(), asked.version.is_some());
         // Held until the request is entered, so that its end cannot come before.
         let mut open = lock(&self.open);
         let task = self.spawn(async move {
-            let guard = Waiting(&carrier, bytes);
             carrier.request(asked).await;
-            drop(guard);
+            drop(counted);
         });
         open.insert(id, OpenRequest { task, modern });
     }
@@ -224,14 +251,11 @@ impl Carrier {
         }
     }
 
-    /// Sends what expects no answer, one after the other.
-    async fn carry_notes(self: Arc<Self>, mut notes: mpsc::Receiver<Note>) {
+    /// Sends notifications, one after the other.
+    async fn carry_notes(self: Arc<Self>, mut notes: mpsc::UnboundedReceiver<Note>) {
         while let Some(note) = notes.recv().await {
-            if let Err(error) = self.send_note(&note.json, note.withdraws.is_some()).await {
+            if let Err(error) = self.send_note(&note.json, false).await {
                 tracing::debug!(%error, "a notification was not taken");
-            }
-            if let Some(id) = note.withdraws {
-                self.drop_request(&id);
             }
             if let Some(done) = note.done {
                 let _ = done.send(());
@@ -257,10 +281,20 @@ impl Drop for StopTasks {
     }
 }
 
-/// Counts the bytes of a request until it is over, however that comes.
-struct Waiting<'a>(&'a Carrier, usize);
+/// Counts the bytes of a message until it is over, however that comes.
+struct Waiting(Arc<Carrier>, usize);
 
-impl Drop for Waiting<'_> {
+impl Waiting {
+    /// Fails with what waits already if there is no room. One that is longer than the bound passes alone.
+    fn count(carrier: &Arc<Carrier>, bytes: usize) -> Result<Self, usize> {
+        let before = carrier.waiting.fetch_add(bytes, Ordering::Relaxed);
+        let counted = Self(carrier.clone(), bytes);
+        let limit = carrier.http.options.max_waiting_bytes;
+        if before > 0 && before.saturating_add(bytes) > limit { Err(before) } else { Ok(counted) }
+    }
+}
+
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(self.1, Ordering::Relaxed);
     }

@@ -133,7 +133,11 @@ impl Carrier {
         let message = Message::read(&initialize).ok_or_else(gone)?;
         let asked = Asked::read(&message, initialize.clone()).ok_or_else(gone)?;
         let ask = self.post(self.common_headers(), initialize.clone());
-        let answer = self.ask_for_one(&asked, &ask).await?;
+        // Others wait for this one.
+        let after = self.http.options.body_timeout;
+        let late = |_| HttpError::TimedOut { what: "a new session", after };
+        let asking = tokio::time::timeout(after, self.ask_for_one(&asked, &ask));
+        let answer = asking.await.map_err(late)??;
         let result = Message::read(&answer).and_then(|message| message.result).ok_or_else(gone)?;
         let agreement: Agreement = serde_json::from_str(result.get()).map_err(|_| gone())?;
         if Some(&agreement.version) != version.as_ref() {
@@ -144,11 +148,13 @@ impl Carrier {
         }
         let confirmed = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, method::INITIALIZED);
         let (headers, _) = self.session_headers();
-        self.send(&self.post(headers, Bytes::from(confirmed))).await?;
+        let confirming = self.post(headers, Bytes::from(confirmed));
+        tokio::time::timeout(after, self.send(&confirming)).await.map_err(late)??;
         let repeated: Vec<Bytes> = lock(&self.session).repeated.values().cloned().collect();
         for json in repeated {
             let (headers, _) = self.session_headers();
-            self.send(&self.post(headers, json)).await?;
+            let again = self.post(headers, json);
+            tokio::time::timeout(after, self.send(&again)).await.map_err(late)??;
         }
         self.open_server_stream();
         self.tell_of_changes(&agreement).await;

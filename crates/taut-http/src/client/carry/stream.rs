@@ -62,40 +62,84 @@ impl Events {
     }
 }
 
+/// No server gets a shorter pause than this by asking for one, so that none can make us hammer it.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// A server that asks for such a pause or a longer one, and then ends its stream, wants to be polled (2025-11-25):
+/// that is no failure, and may go on for as long as the request.
+const POLLED: Duration = Duration::from_millis(500);
+
 /// Where a stream stands.
 struct Place {
     last: Option<String>,
-    pause: Duration,
-    /// How often in a row it was taken up again without anything new.
+    /// The pause that holds unless the server asks for another.
+    delay: Duration,
+    /// The one that the server has asked for.
+    retry: Option<Duration>,
+    /// Whether it has asked on the connection that has just ended.
+    asked: bool,
+    /// How often in a row it was taken up again without a message.
     failures: u32,
+    begun: Instant,
 }
 
 impl Place {
-    fn new(pause: Duration) -> Self {
-        Self { last: None, pause, failures: 0 }
+    fn new(delay: Duration) -> Self {
+        let begun = Instant::now();
+        Self { last: None, delay, retry: None, asked: false, failures: 0, begun }
     }
 
     /// Keeps what an event says about the stream, and returns its message.
     fn take(&mut self, event: SseEvent) -> Option<Vec<u8>> {
-        self.failures = 0;
         if let Some(id) = event.id {
             self.last = Some(id).filter(|id| !id.is_empty());
         }
-        if let Some(pause) = event.retry {
-            self.pause = Duration::from_millis(pause).min(LONGEST_PAUSE);
+        if let Some(retry) = event.retry {
+            self.retry = Some(Duration::from_millis(retry).min(LONGEST_PAUSE));
+            self.asked = true;
         }
         let is_message = matches!(event.kind.as_str(), "" | "message");
         Some(event.data).filter(|data| is_message && !data.is_empty())
     }
 
-    /// Waits before the next try; `false` if there were enough. SSE-06.
-    async fn wait(&mut self, tries: u32) -> bool {
-        if self.failures >= tries {
-            return false;
+    /// A message has come. Nothing else resets the failures: an event that says nothing costs a server nothing.
+    fn heard(&mut self) {
+        self.failures = 0;
+    }
+
+    /// A connection begins.
+    fn begins(&mut self) {
+        (self.begun, self.asked) = (Instant::now(), false);
+    }
+
+    /// The connection has ended; `broken` unless the server has ended it properly.
+    fn ended(&mut self, broken: bool) {
+        self.asked &= !broken;
+        if self.begun.elapsed() >= LASTED {
+            self.failures = 0;
         }
-        let doubled = self.pause.saturating_mul(1 << self.failures.min(16));
+    }
+
+    /// The pause before the next try; `None` if there were enough. SSE-06.
+    fn pause(&mut self, tries: u32) -> Option<Duration> {
+        let asked = std::mem::take(&mut self.asked);
+        if let Some(retry) = self.retry.filter(|retry| asked && *retry >= POLLED) {
+            return Some(retry);
+        }
+        if self.failures >= tries {
+            return None;
+        }
+        let shortest = self.delay.min(SHORTEST_PAUSE);
+        let pause = self.retry.unwrap_or(self.delay).max(shortest);
+        let doubled = pause.saturating_mul(1 << self.failures.min(16));
         self.failures += 1;
-        tokio::time::sleep(doubled.min(LONGEST_PAUSE)).await;
+        Some(doubled.min(LONGEST_PAUSE))
+    }
+
+    /// Waits before the next try; `false` if there were enough.
+    async fn wait(&mut self, tries: u32) -> bool {
+        let Some(pause) = self.pause(tries) else { return false };
+        tokio::time::sleep(pause).await;
         true
     }
 }
@@ -112,7 +156,10 @@ impl Carrier {
         let mut events = Events::new(body, limit);
         let mut place = Place::new(self.http.options.reconnect_delay);
         loop {
-            let broken = match self.read_stream(asked, &mut events, &mut place).await {
+            place.begins();
+            let read = self.read_stream(asked, &mut events, &mut place).await;
+            place.ended(read.is_err());
+            let broken = match read {
                 Ok(true) => return Ok(()),
                 Ok(false) => no_answer("the server's stream ended before the answer came"),
                 Err(error @ HttpError::Broken { .. }) => error,
@@ -142,6 +189,10 @@ impl Carrier {
     ) -> Result<bool, HttpError> {
         while let Some(event) = events.next().await? {
             let Some(message) = place.take(event) else { continue };
+            // The first message of a stream of changes says only that there is one.
+            if asked.method != method::LISTEN || place.begun.elapsed() >= LASTED {
+                place.heard();
+            }
             if self.deliver(Some(asked), message).await? {
                 // SSE-01: the server closes it now. A connection that was read to its end can be used
                 // for the next request.
@@ -235,12 +286,14 @@ impl Carrier {
         let mut place = Place::new(self.http.options.reconnect_delay);
         loop {
             let Ok(ask) = self.get(place.last.as_deref()) else { return };
-            let begun = Instant::now();
+            place.begins();
             match self.send_quietly(&ask).await {
                 Ok(response) => match response.status().as_u16() {
                     200 if media_type(response.headers()) == EVENTS => {
                         let mut events = Events::new(response.into_body(), limit);
-                        if let Err(error) = self.read_server(&mut events, &mut place).await {
+                        let read = self.read_server(&mut events, &mut place).await;
+                        place.ended(read.is_err());
+                        if let Err(error) = read {
                             tracing::debug!(%error, "the server's own stream broke");
                         }
                     }
@@ -262,9 +315,6 @@ impl Carrier {
                     return;
                 }
             }
-            if begun.elapsed() >= LASTED {
-                place.failures = 0;
-            }
             if !place.wait(self.http.options.reconnects).await {
                 tracing::warn!("the server's own stream broke too often; going on without it");
                 return;
@@ -275,6 +325,7 @@ impl Carrier {
     async fn read_server(&self, events: &mut Events, place: &mut Place) -> Result<(), HttpError> {
         while let Some(event) = events.next().await? {
             if let Some(message) = place.take(event) {
+                place.heard();
                 self.deliver(None, message).await?;
             }
         }
@@ -284,7 +335,7 @@ impl Carrier {
     /// The message on a stream that answers the request with this id.
     pub(super) async fn first_answer(&self, id: &Id, body: Incoming) -> Result<Vec<u8>, HttpError> {
         let mut events = Events::new(body, self.http.options.max_message_bytes);
-        let mut place = Place::new(Duration::ZERO);
+        let mut place = Place::new(self.http.options.reconnect_delay);
         let after = self.http.options.body_timeout;
         let found = tokio::time::timeout(after, async {
             while let Some(event) = events.next().await? {
@@ -297,5 +348,60 @@ impl Carrier {
             Err(no_answer("the server's stream ended before the answer came"))
         });
         found.await.unwrap_or(Err(HttpError::TimedOut { what: "the answer", after }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(text: &str) -> SseEvent {
+        let mut reader = SseReader::new(1000);
+        reader.handle_bytes(text.as_bytes()).unwrap();
+        reader.poll_event().unwrap()
+    }
+
+    /// What is waited for after each of ten connections on which the server has said `text`, in milliseconds.
+    fn pauses(delay: u64, text: &str) -> Vec<u128> {
+        let mut place = Place::new(Duration::from_millis(delay));
+        let next = || {
+            place.begins();
+            if place.take(event(text)).is_some() {
+                place.heard();
+            }
+            place.ended(false);
+            place.pause(5).map(|pause| pause.as_millis())
+        };
+        std::iter::from_fn(next).take(10).collect()
+    }
+
+    #[test]
+    fn sse_06_pauses_grow_unless_there_is_something_new() {
+        assert_eq!(pauses(1000, "id: 1\ndata: \n\n"), [1000, 2000, 4000, 8000, 16_000]);
+        assert_eq!(pauses(1000, "retry: 0\n\n"), [200, 400, 800, 1600, 3200]);
+        assert_eq!(pauses(20, "retry: 0\n\n"), [20, 40, 80, 160, 320]);
+        assert_eq!(pauses(1000, "retry: 0\ndata: {}\n\n"), [200; 10]);
+        assert_eq!(pauses(1000, "retry: 300\ndata: {}\n\n"), [300; 10]);
+        assert_eq!(pauses(1000, "data: {}\n\n"), [1000; 10]);
+        // It wants to be polled.
+        assert_eq!(pauses(1000, "id: 1\nretry: 500\ndata: \n\n"), [500; 10]);
+        assert_eq!(pauses(1000, "retry: 99999999999\n\n"), [300_000; 10]);
+        assert_eq!(pauses(10, "retry: 99999999999999999999\nid: 1\n\n"), [10, 20, 40, 80, 160]);
+    }
+
+    #[test]
+    fn a_stream_that_broke_was_not_ended_to_be_polled() {
+        let mut place = Place::new(Duration::from_secs(1));
+        let mut tries = 0;
+        loop {
+            place.begins();
+            place.take(event("retry: 500\n\n"));
+            place.ended(true);
+            if place.pause(5).is_none() {
+                break;
+            }
+            tries += 1;
+        }
+        assert_eq!(tries, 5);
     }
 }

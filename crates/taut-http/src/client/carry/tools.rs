@@ -21,7 +21,8 @@ impl Carrier {
     /// PAR-06: what is known of the tools is out of date.
     pub(super) async fn list_tools_again(&self, asked: &Asked) -> Result<(), HttpError> {
         let mut cursor: Option<String> = None;
-        // As many as a client reads; a server that goes round in circles has more.
+        // As much as a client reads; a server that goes round in circles has more.
+        let mut bytes = 0;
         for page in 0..1000 {
             let Some(listing) = listing(asked, page, cursor.as_deref()) else { return Ok(()) };
             let (headers, _) = self.request_headers(&listing)?;
@@ -31,7 +32,12 @@ impl Carrier {
                 return Ok(());
             };
             lock(&self.annotations).learn(result);
-            cursor = serde_json::from_str::<Page>(result.get()).ok().and_then(|page| page.next);
+            bytes += answer.len();
+            let next = serde_json::from_str::<Page>(result.get()).ok().and_then(|page| page.next);
+            if next == cursor || bytes > self.http.options.max_message_bytes {
+                return Ok(());
+            }
+            cursor = next;
             if cursor.is_none() {
                 return Ok(());
             }

@@ -125,7 +125,7 @@ impl LoginOptions {
 
     /// Sets how long a user may take. 5 min.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.timeout = taut::transport::bounded(timeout);
         self
     }
 
