@@ -11,6 +11,10 @@ use bytes::Bytes;
 
 use crate::names::is_token;
 
+/// The shortest and the longest time between two heartbeats.
+pub(crate) const BEATS: (Duration, Duration) =
+    (Duration::from_millis(10), Duration::from_secs(600));
+
 /// How many bytes of a message travel at once, at most. Less where the broker allows less.
 pub(crate) const PART: usize = 256 << 10;
 

@@ -14,7 +14,7 @@ use super::UNDER_WAY;
 use super::call::{EdgeCall, Ended};
 use super::inbox::{Event, Inbox};
 use crate::due;
-use crate::frame::{Frame, Kind};
+use crate::frame::{BEATS, Frame, Kind};
 use crate::message;
 use crate::parts::{PartsError, Received, Receiving, Sending};
 
@@ -157,6 +157,8 @@ impl EdgeCall {
 
     fn taker(&self, worker: &str, heartbeat: Duration) -> Taker {
         let subject = self.edge.0.service.of_worker(worker);
+        // What a worker says of itself cannot make this side ask without a pause, or wait for ever.
+        let heartbeat = heartbeat.clamp(BEATS.0, BEATS.1);
         Taker { name: worker.to_owned(), subject, heartbeat }
     }
 

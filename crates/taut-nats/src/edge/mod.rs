@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use async_nats::Subject;
 use futures_util::FutureExt;
-use taut::transport::MessagePipe;
+use taut::transport::{MessagePipe, bounded};
 use taut::{Client, ClientBuilder, Revision};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -66,21 +66,21 @@ impl EdgeOptions {
     /// Sets how long a call waits for a worker with a free slot, or for the broker. 30 s.
     #[must_use]
     pub fn wait(mut self, limit: Duration) -> Self {
-        self.wait = limit;
+        self.wait = bounded(limit);
         self
     }
 
     /// Sets how long a worker may take to accept a call. 5 s.
     #[must_use]
     pub fn accept(mut self, limit: Duration) -> Self {
-        self.accept = limit;
+        self.accept = bounded(limit);
         self
     }
 
     /// Sets how long a call may take in all. No limit unless set.
     #[must_use]
     pub fn deadline(mut self, limit: Duration) -> Self {
-        self.deadline = Some(limit);
+        self.deadline = Some(bounded(limit));
         self
     }
 }
@@ -308,5 +308,30 @@ impl Tasks {
             drop(room);
             id
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Set = fn(EdgeOptions, Duration) -> EdgeOptions;
+
+    /// Every option that is a time may be the longest: it is added to the time of day.
+    #[test]
+    fn every_duration_of_an_edge_can_be_counted() {
+        let table: [(&str, Set, fn(&EdgeOptions) -> Duration); 3] = [
+            ("wait", EdgeOptions::wait, |options| options.wait),
+            ("accept", EdgeOptions::accept, |options| options.accept),
+            ("deadline", EdgeOptions::deadline, |options| options.deadline.unwrap_or_default()),
+        ];
+        let source = include_str!("mod.rs");
+        let takes_time =
+            |line: &&str| line.trim_start().starts_with("pub fn ") && line.contains(": Duration)");
+        assert_eq!(source.lines().filter(takes_time).count(), table.len(), "each has a row");
+        for (name, set, time) in table {
+            let set = set(EdgeOptions::default(), Duration::MAX);
+            assert!(Instant::now().checked_add(time(&set)).is_some(), "{name}");
+        }
     }
 }

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use taut::transport::bounded;
+
+use crate::frame::BEATS;
+
 /// How a worker works.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
@@ -40,17 +44,17 @@ impl WorkerOptions {
         self
     }
 
-    /// Sets how often it says that it still works on a call. 1 s. An edge gives up after five times that.
+    /// Sets how often it says that it still works on a call. 1 s; from 10 ms to 10 min. An edge gives up after five times that.
     #[must_use]
     pub fn heartbeat(mut self, every: Duration) -> Self {
-        self.heartbeat = every.clamp(Duration::from_millis(10), Duration::from_secs(600));
+        self.heartbeat = every.clamp(BEATS.0, BEATS.1);
         self
     }
 
     /// Sets how long running calls may take once it was told to stop. 60 s.
     #[must_use]
     pub fn drain(mut self, limit: Duration) -> Self {
-        self.drain = limit;
+        self.drain = bounded(limit);
         self
     }
 
@@ -67,5 +71,29 @@ impl WorkerOptions {
     pub fn server(mut self, server: impl Into<String>) -> Self {
         self.server = Some(server.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Set = fn(WorkerOptions, Duration) -> WorkerOptions;
+
+    /// Every option that is a time may be the longest: it is added to the time of day.
+    #[test]
+    fn every_duration_of_a_worker_can_be_counted() {
+        let table: [(&str, Set, fn(&WorkerOptions) -> Duration); 2] = [
+            ("heartbeat", WorkerOptions::heartbeat, |options| options.heartbeat),
+            ("drain", WorkerOptions::drain, |options| options.drain),
+        ];
+        let source = include_str!("options.rs");
+        let takes_time =
+            |line: &&str| line.trim_start().starts_with("pub fn ") && line.contains(": Duration)");
+        assert_eq!(source.lines().filter(takes_time).count(), table.len(), "each has a row");
+        for (name, set, time) in table {
+            let set = set(WorkerOptions::default(), Duration::MAX);
+            assert!(std::time::Instant::now().checked_add(time(&set)).is_some(), "{name}");
+        }
     }
 }
