@@ -16,6 +16,9 @@ use crate::seen::{is_request, messages};
 /// Pages of one list that are read at most. What is behind them is not looked at.
 const MAX_PAGES: usize = 400;
 
+/// How many bytes the pages of one list may have, their cursors included. What is behind them is not looked at.
+const MAX_BYTES: usize = 64 << 20;
+
 /// How many pages in a row may bring nothing new, at the last page that is read.
 const NOTHING_NEW: usize = 50;
 
@@ -52,7 +55,9 @@ pub(crate) fn survey(
         let mut listing = Listing { asked: declared, ..Listing::default() };
         let mut cursor: Option<Value> = None;
         let (mut turns, mut known, mut stale) = (HashSet::new(), HashSet::new(), 0);
-        while declared && listing.pages.len() < MAX_PAGES && !live.is_over() {
+        let mut bytes = 0;
+        let more = |pages: usize, bytes: usize| pages < MAX_PAGES && bytes < MAX_BYTES;
+        while declared && more(listing.pages.len(), bytes) && !live.is_over() {
             next += 1;
             let asked = cursor.take();
             let params = asked.as_ref().map_or(Value::Null, |cursor| json!({ "cursor": cursor }));
@@ -66,6 +71,7 @@ pub(crate) fn survey(
                 listing.error = Some(reply);
                 break;
             };
+            bytes += page.to_string().len();
             let items = page[member].as_array().into_iter().flatten();
             let new = items.clone().filter(|item| known.insert(item.to_string())).count();
             stale = if new == 0 { stale + 1 } else { 0 };

@@ -133,7 +133,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// Pages of one list at most: only a server that goes round in circles has so many.
 const MAX_PAGES: usize = 10_000;
 
-/// What all pages of one list may take in memory: a hundred times the largest that was seen.
+/// What all pages of one list may take in memory, their cursors included: a hundred times the largest that was seen.
 const MAX_BYTES: usize = 64 << 20;
 
 /// All pages of a list. The library lists, too, but keeps nothing of how it was written.
@@ -152,10 +152,6 @@ async fn listed<T: DeserializeOwned>(
         match page.member(member) {
             Some(Sent::Array(page)) => {
                 bytes += page.iter().map(Sent::size).sum::<usize>();
-                if bytes > MAX_BYTES {
-                    let most = MAX_BYTES >> 20;
-                    return Err(wrong(format!("its list has more than {most} MiB, and goes on")));
-                }
                 items.extend_from_slice(page);
             }
             Some(other) => return Err(wrong(format!("`{member}` is {}", other.kind()))),
@@ -173,11 +169,16 @@ async fn listed<T: DeserializeOwned>(
         }
         first_page.get_or_insert(items.len());
         if next == cursor {
-            break;
+            return Err(wrong("its list never ends: the next page is the one before".to_owned()));
+        }
+        bytes += next.as_ref().map_or(0, String::len);
+        if bytes > MAX_BYTES {
+            let most = MAX_BYTES >> 20;
+            return Err(wrong(format!("its list has more than {most} MiB, and goes on")));
         }
         cursor = next;
     }
-    Err(wrong("its list never ends: the next page is the one before".to_owned()))
+    Err(wrong(format!("its list never ends: it has more than {MAX_PAGES} pages")))
 }
 
 fn plain(error: &serde_json::Error) -> String {

@@ -16,6 +16,7 @@
 mod asked;
 mod basics;
 mod calls;
+mod cursors;
 // Counts descriptors and dead children in `/proc`: about Unix itself.
 #[cfg(unix)]
 mod cycles;

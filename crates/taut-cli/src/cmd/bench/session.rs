@@ -20,6 +20,9 @@ const START: Duration = Duration::from_secs(30);
 /// Pages of a list: more is a list that never ends.
 const PAGES: usize = 1_000;
 
+/// Bytes of a list, its cursors included: as for `taut list`.
+const LIST: usize = 64 << 20;
+
 /// What a server said when it was opened.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Opened {
@@ -89,9 +92,15 @@ impl Session {
     /// All tools, and the pages that they stand on.
     pub(super) fn tools(&mut self) -> Result<(Vec<Value>, Vec<Page>), Fault> {
         let (mut tools, mut pages, mut cursor) = (Vec::new(), Vec::new(), None);
+        let mut bytes = 0;
         for _ in 0..PAGES {
             let mut request = request::list(self.opened.era, cursor.as_deref());
             let mut page = self.ask(&mut request)?;
+            bytes += page.to_string().len();
+            if bytes > LIST {
+                let most = LIST >> 20;
+                return Err(Fault::Wrong(format!("its list of tools has more than {most} MiB")));
+            }
             let Value::Array(mut found) = page["tools"].take() else { break };
             pages.push(Page { cursor, tools: found.len() });
             tools.append(&mut found);

@@ -72,9 +72,17 @@ async fn schema_of(
     if let Some(timeout) = timeout {
         list = list.timeout(timeout);
     }
+    let most = client.0.settings().max_list_bytes;
     // Each page is taken in on its way. A server that is gone says so when the call is made.
     loop {
         match list.next_page().await {
+            Ok(Some(_)) if list.bytes > most => {
+                tracing::debug!(
+                    tool,
+                    "the list of tools is too long, so the answer is not checked"
+                );
+                return None;
+            }
             Ok(Some(_)) => {}
             Ok(None) => break,
             Err(error) => {

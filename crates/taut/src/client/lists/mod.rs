@@ -54,6 +54,8 @@ pub struct Pages<T> {
     asked: usize,
     /// What all pages so far had on the wire.
     bytes: usize,
+    /// What the cursors of all pages so far had.
+    cursors: usize,
     over: bool,
     ready: VecDeque<T>,
 }
@@ -120,6 +122,7 @@ pub(super) fn pages<T: Listed>(client: &Client, offered: bool) -> Pages<T> {
         cursor: None,
         asked: 0,
         bytes: 0,
+        cursors: 0,
         over: false,
         ready: VecDeque::new(),
     }
@@ -180,8 +183,9 @@ impl<T> Pages<T> {
     /// The next page; `None` after the last.
     ///
     /// # Errors
-    /// As for any request; or the server's list never ends: a page leads to itself, or there are more
-    /// pages than [`max_pages`](crate::ClientBuilder::max_pages).
+    /// As for any request; or the server's list never ends: a page leads to itself, there are more
+    /// pages than [`max_pages`](crate::ClientBuilder::max_pages), or their cursors alone have more bytes than a list
+    /// may have ([`max_list_bytes`](crate::ClientBuilder::max_list_bytes)).
     pub async fn next_page(&mut self) -> Result<Option<Vec<T>>> {
         if let Some(error) = self.refused.take() {
             self.over = true;
@@ -206,6 +210,12 @@ impl<T> Pages<T> {
             let what = format!("its list has more than {most} pages (ClientBuilder::max_pages)");
             return Err(self.give_up(what));
         }
+        self.cursors += next.as_ref().map_or(0, String::len);
+        let most = self.shared.settings().max_list_bytes;
+        if self.cursors > most {
+            let bytes = self.cursors;
+            return Err(self.too_large(bytes, most));
+        }
         self.cursor = next;
         Ok(Some(items))
     }
@@ -215,15 +225,20 @@ impl<T> Pages<T> {
         Error::Violation { method: self.method.as_str().into(), what: what.into() }
     }
 
+    fn too_large(&mut self, bytes: usize, limit: usize) -> Error {
+        self.over = true;
+        let method = self.method.as_str().into();
+        Error::TooLarge { method, bytes, limit, setting: "ClientBuilder::max_list_bytes" }
+    }
+
     async fn all(mut self) -> Result<Vec<T>> {
         let most = self.shared.settings().max_list_bytes;
         let mut all = Vec::new();
         while let Some(items) = self.next_page().await? {
             all.extend(items);
             if self.bytes > most {
-                let (method, bytes) = (self.method.as_str().into(), self.bytes);
-                let setting = "ClientBuilder::max_list_bytes";
-                return Err(Error::TooLarge { method, bytes, limit: most, setting });
+                let bytes = self.bytes;
+                return Err(self.too_large(bytes, most));
             }
         }
         Ok(all)
