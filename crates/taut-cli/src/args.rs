@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand, ValueEnum};
 use taut::Revision;
+use taut::transport::bounded;
 use taut::wire::Framing;
 
 use crate::arguments::closest;
@@ -369,8 +370,16 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         unit => return Err(format!("{unit:?} is no unit; use ms, s, m or h")),
     };
     let number: f64 = digits.parse().map_err(|_| "expected a time such as 5s or 500ms")?;
-    let time = Duration::try_from_secs_f64(number * scale);
-    time.ok().filter(|t| !t.is_zero()).ok_or_else(|| "expected more than no time".to_owned())
+    let seconds = number * scale;
+    if seconds.is_nan() || seconds < 0.0 {
+        return Err("expected a time such as 5s or 500ms".to_owned());
+    }
+    // What is longer than any clock counts means "for ever".
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    if time.is_zero() {
+        return Err("expected more than no time".to_owned());
+    }
+    Ok(bounded(time))
 }
 
 pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
@@ -421,6 +430,10 @@ mod tests {
             [("5s", 5_000), ("500ms", 500), ("1.5m", 90_000), ("2", 2_000), ("1h", 3_600_000)];
         for (text, millis) in table {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        // As long as any clock counts, and no longer: it is added to the time of day.
+        for text in ["99999999999h", "1e300h", &"9".repeat(400)] {
+            assert_eq!(duration(text), Ok(bounded(Duration::MAX)), "{text}");
         }
         for text in ["", "s", "5 s", "-1s", "0", "5 years", "NaN", "inf"] {
             assert!(duration(text).is_err(), "{text}");

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// Gives memory back some time after it was told that something ended.
+#[derive(Clone)]
 pub(crate) struct GiveBack(Arc<Notify>);
 
 impl GiveBack {

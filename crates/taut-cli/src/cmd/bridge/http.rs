@@ -14,6 +14,7 @@ use taut_http::server::{Certificate, Options, ServeError, serve_until};
 use tokio::net::TcpListener;
 
 use super::listen::{Kind, Listener};
+use crate::memory::GiveBack;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
 use crate::reach::{Address, host_and_port_of};
@@ -34,6 +35,8 @@ pub(super) struct Clients {
     pub(super) origins: Vec<String>,
     pub(super) certificate: Option<(PathBuf, PathBuf)>,
     pub(super) everyone: bool,
+    /// Told when a large body is gone.
+    pub(super) memory: GiveBack,
 }
 
 /// The token in a file, which nobody else should be able to read.
@@ -81,6 +84,8 @@ fn good_token(place: &str, text: &str, next: &str) -> Result<String, Problem> {
 impl Clients {
     fn options(&self) -> Result<Options, Problem> {
         let mut options = Options::new().connections(self.at_once).sessions(self.sessions);
+        let memory = self.memory.clone();
+        options = options.on_release(move || memory.soon());
         options = options.session_idle(self.idle);
         // `drain::finish` keeps the limit; clients then still read the errors of what was cut off.
         options = options.drain(self.limit.saturating_add(Duration::from_secs(5)));

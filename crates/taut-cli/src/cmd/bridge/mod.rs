@@ -222,8 +222,9 @@ pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem>
     let target = resolve(output, &args.options(), args.name.as_deref(), &args.server)?;
     let wanted = (args.record.as_deref(), args.page);
     let recording = Recording::start(output, wanted, &target, &args.server)?;
-    let proxy = proxy(output, args, target, recording.as_ref());
-    let served = serve(output, args, &proxy).await;
+    let memory = GiveBack::start();
+    let proxy = proxy(output, args, target, (recording.as_ref(), &memory));
+    let served = serve(output, args, &proxy, memory).await;
     if let Some(recording) = recording {
         recording.finish();
     }
@@ -231,11 +232,18 @@ pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem>
 }
 
 /// Serves clients until the end.
-async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Problem> {
+async fn serve(
+    output: &Output,
+    args: &Bridge,
+    proxy: &Proxy,
+    memory: GiveBack,
+) -> Result<Exit, Problem> {
     match &args.listen {
         Some(word) => {
             #[cfg(feature = "http")]
-            return http::run(output, proxy, word, clients(output, args)?).await;
+            return http::run(output, proxy, word, clients(output, args, memory)?).await;
+            #[cfg(not(feature = "http"))]
+            drop(memory);
             #[cfg(not(feature = "http"))]
             Err(Problem::Usage {
                 what: format!(
@@ -259,7 +267,7 @@ async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Pr
 
 /// How clients over HTTP are served.
 #[cfg(feature = "http")]
-fn clients(output: &Output, args: &Bridge) -> Result<http::Clients, Problem> {
+fn clients(output: &Output, args: &Bridge, memory: GiveBack) -> Result<http::Clients, Problem> {
     let token = match (&args.token_file, &args.token_env) {
         (Some(path), _) => Some(http::token_in_file(output, path)?),
         (None, Some(name)) => Some(http::token_in_variable(name)?),
@@ -275,10 +283,16 @@ fn clients(output: &Output, args: &Bridge) -> Result<http::Clients, Problem> {
         origins: args.allow_origin.clone(),
         certificate: args.certificate.clone().zip(args.key.clone()),
         everyone: args.serve_everyone_unsafely,
+        memory,
     })
 }
 
-fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Recording>) -> Proxy {
+fn proxy(
+    output: &Output,
+    args: &Bridge,
+    target: Target,
+    (recording, memory): (Option<&Recording>, &GiveBack),
+) -> Proxy {
     let links = recording.map(|recording| recording.links.clone());
     // Hosts wait two seconds for the end of a server; what is behind us has to end within that.
     let mut client = builder(output, &target.options).eof_grace(GRACE).term_grace(GRACE);
@@ -326,7 +340,7 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
     if let Some(framing) = args.front_framing {
         proxy = proxy.framing(framing);
     }
-    let (told, memory) = (output.clone(), GiveBack::start());
+    let (told, memory) = (output.clone(), memory.clone());
     proxy = proxy.on_event(move |event| {
         if matches!(event, ProxyEvent::Lost { .. } | ProxyEvent::Closed | ProxyEvent::Calm) {
             memory.soon();
