@@ -203,7 +203,7 @@ async fn a_client_that_is_idle_between_messages_is_kept() {
         lines.send(format!("{PING}\n\n")).await;
         assert!(lines.line().await.contains("\"result\":{}"));
         frames.send(format!("{frame}\r\n")).await;
-        while frames.line().await != "" {}
+        while !frames.line().await.is_empty() {}
         let mut begun = server.connect().await;
         begun.send("{").await;
         // Its time is over, so that of the others would be.

@@ -316,11 +316,12 @@ mod tests {
     use super::*;
 
     type Set = fn(EdgeOptions, Duration) -> EdgeOptions;
+    type Get = fn(&EdgeOptions) -> Duration;
 
     /// Every option that is a time may be the longest: it is added to the time of day.
     #[test]
     fn every_duration_of_an_edge_can_be_counted() {
-        let table: [(&str, Set, fn(&EdgeOptions) -> Duration); 3] = [
+        let table: [(&str, Set, Get); 3] = [
             ("wait", EdgeOptions::wait, |options| options.wait),
             ("accept", EdgeOptions::accept, |options| options.accept),
             ("deadline", EdgeOptions::deadline, |options| options.deadline.unwrap_or_default()),

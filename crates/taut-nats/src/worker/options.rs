@@ -79,11 +79,12 @@ mod tests {
     use super::*;
 
     type Set = fn(WorkerOptions, Duration) -> WorkerOptions;
+    type Get = fn(&WorkerOptions) -> Duration;
 
     /// Every option that is a time may be the longest: it is added to the time of day.
     #[test]
     fn every_duration_of_a_worker_can_be_counted() {
-        let table: [(&str, Set, fn(&WorkerOptions) -> Duration); 2] = [
+        let table: [(&str, Set, Get); 2] = [
             ("heartbeat", WorkerOptions::heartbeat, |options| options.heartbeat),
             ("drain", WorkerOptions::drain, |options| options.drain),
         ];
