@@ -282,7 +282,12 @@ impl Login {
         if shared.has_other(token) {
             return Ok(true);
         }
-        let discovered = discover(&shared.requests, &shared.server, challenge, Assume::Yes).await?;
+        // A refresh that was tried has asked this already.
+        let known = work.discovered.clone().filter(|_| status != 403);
+        let discovered = match known {
+            Some(known) => Some(known),
+            None => discover(&shared.requests, &shared.server, challenge, Assume::Yes).await?,
+        };
         let Some(discovered) = discovered else { return Ok(false) };
         work.discovered = Some(discovered.clone());
         if status == 403 {

@@ -250,9 +250,11 @@ impl SharedLogin {
         let Some(refresh) = refresh.filter(|refresh| work.refused.as_ref() != Some(refresh)) else {
             return Ok(false);
         };
-        let asked = self.refresh(work, &discovered, kept, refresh).await;
-        drop(lock);
-        asked
+        let asked = self.refresh(work, &discovered, kept, refresh);
+        match &lock {
+            Some(lock) => lock.during(asked).await,
+            None => asked.await,
+        }
     }
 
     /// Asks for new tokens for a refresh token. The lock of the store is held.

@@ -13,15 +13,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::kept::FileForm;
 pub(super) use super::kept::Kept;
-use super::lock::{StoreLock, try_lock};
+use super::lock::{StoreLock, is_silent, try_lock};
 use crate::client::Secret;
 
 /// A file of tokens that is longer is broken.
 const MAX_FILE: u64 = 16 << 20;
 
-/// How long another process may have the lock: longer than it may take for a refresh, with which it has it. One
-/// that has it longer is stopped, or hangs, and must not stop all others.
+/// How long another process may have the lock: longer than a refresh may take, for which it has it. One that has it
+/// longer hangs, and must not stop all others.
 const LOCK: Duration = Duration::from_secs(12);
+
+/// How long a process that has just got the lock may take for its first sign of life.
+const FIRST_SIGN: Duration = Duration::from_millis(300);
 
 /// How long it is left alone between two tries: shorter than anybody notices.
 const BETWEEN: Duration = Duration::from_millis(20);
@@ -109,8 +112,8 @@ impl TokenStore {
         Self { path: path.into().into(), lock: LOCK }
     }
 
-    /// Sets how long another process may hold the lock of the file. 12 s. After that the file is read and written
-    /// without the lock: what another process has kept meanwhile still counts.
+    /// Sets how long another process may hold the lock of the file. 12 s, and 2 s without a sign of life. After that
+    /// the file is read and written without the lock: what another process has kept meanwhile still counts.
     #[must_use]
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock = timeout;
@@ -241,12 +244,15 @@ impl TokenStore {
                 let mut options = OpenOptions::new();
                 options.read(true).write(true).create(true);
                 private(&mut options);
-                try_lock(&options, &store.path.with_extension("json.lock"))
+                let path = store.path.with_extension("json.lock");
+                Ok(try_lock(&options, &path)?.ok_or_else(|| is_silent(&path)))
             });
-            if let Some(lock) = tried.await? {
-                return Ok(Some(lock));
-            }
-            if began.elapsed() >= self.lock {
+            let silent = match tried.await? {
+                Ok(lock) => return Ok(Some(lock)),
+                Err(silent) => silent,
+            };
+            let waited = began.elapsed();
+            if waited >= self.lock || (silent && waited >= FIRST_SIGN) {
                 let path = self.path.display();
                 tracing::warn!(%path, "another process holds its lock; is one of them stopped?");
                 return Ok(None);
