@@ -120,7 +120,9 @@ pub(crate) async fn run(output: &Output, args: &LoginArgs) -> Result<Exit, Probl
 
 pub(crate) async fn logout(output: &Output, args: &LogoutArgs) -> Result<Exit, Problem> {
     let (url, _) = address(&args.server, &args.config)?;
-    let forgotten = store()?.forget(&url).await.map_err(|error| kept(&error))?;
+    // What another process writes meanwhile does not bring it back.
+    let store = store()?.lock_timeout(Duration::from_secs(3));
+    let forgotten = store.forget(&url).await.map_err(|error| kept(&error))?;
     let shown = mask::url(&url);
     let what = match forgotten {
         true => format!("the login to {shown} is forgotten; the server may still know it"),

@@ -23,6 +23,10 @@ pub(super) struct State {
     /// the form that was sent.
     pub(super) token_reply: Option<(u16, &'static str)>,
     pub(super) expires_in: Value,
+    /// Repeats the token of a request in errors and descriptions.
+    pub(super) repeats: bool,
+    /// Serves everyone, and has no authorization server.
+    pub(super) open: bool,
     /// Refuses every refresh token.
     pub(super) revoked: bool,
     /// Requests with a token that is not valid are answered only when so many of them are there.
@@ -46,6 +50,13 @@ impl State {
         let text = format!("{kind}-hushed-{}-{}", std::process::id(), self.secrets.len());
         self.secrets.insert(text.clone());
         text
+    }
+
+    /// Gives out an access token.
+    pub(super) fn give(&mut self) -> String {
+        let access = self.secret("access");
+        self.valid.insert(access.clone());
+        access
     }
 
     /// Takes back all access tokens.
@@ -165,8 +176,11 @@ fn merged(mut base: Value, over: &Value) -> Reply {
 fn answer(origin: &str, shared: &(Mutex<State>, Condvar), head: &[String], body: &str) -> Reply {
     let mut first = head[0].split(' ');
     let (method, path) = (first.next().unwrap(), first.next().unwrap());
+    let path = path.split('?').next().unwrap();
     let mut state = shared.0.lock().unwrap();
     match path {
+        "/mcp" if state.open => mcp(&mut state, method, body, ""),
+        _ if state.open => (404, String::new(), String::new()),
         "/.well-known/oauth-protected-resource/mcp" => merged(
             json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin],
                     "scopes_supported": ["read"] }),
@@ -207,7 +221,7 @@ fn answer(origin: &str, shared: &(Mutex<State>, Condvar), head: &[String], body:
                 let challenge = format!("WWW-Authenticate: Bearer resource_metadata=\"{at}\"\r\n");
                 return (401, challenge, String::new());
             }
-            mcp(&mut state, method, body)
+            mcp(&mut state, method, body, &token.unwrap_or_default())
         }
         _ => (404, String::new(), String::new()),
     }
@@ -250,7 +264,7 @@ fn token(state: &mut State, body: &str) -> Reply {
 }
 
 /// A server of 2025-11-25 without a session, with one tool.
-fn mcp(state: &mut State, method: &str, body: &str) -> Reply {
+fn mcp(state: &mut State, method: &str, body: &str, token: &str) -> Reply {
     if method != "POST" {
         return (405, String::new(), String::new());
     }
@@ -259,8 +273,17 @@ fn mcp(state: &mut State, method: &str, body: &str) -> Reply {
         "initialize" => json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
             "serverInfo": { "name": "protected", "version": "1" } }),
         "tools/list" => {
+            let who = if state.repeats { token } else { "anyone" };
             json!({ "tools": [{ "name": "get_word", "inputSchema": { "type": "object" },
-            "annotations": { "readOnlyHint": true } }] })
+            "description": format!("you are {who}"), "annotations": { "readOnlyHint": true } }] })
+        }
+        "tools/call" if state.repeats => {
+            let message = format!("upstream said no to Bearer {token}");
+            let error = json!({ "code": -32000, "message": message });
+            return json_reply(
+                200,
+                &json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }),
+            );
         }
         "tools/call" => {
             state.calls += 1;

@@ -60,6 +60,7 @@ mod lint;
 #[cfg(feature = "login")]
 mod login;
 #[cfg(feature = "login")]
+mod login_running;
 mod login_secrets;
 // About Unix itself: `/proc` tells how much a process takes.
 #[cfg(unix)]
