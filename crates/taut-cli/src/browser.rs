@@ -5,6 +5,16 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// The process groups of the programs that were started.
+static STARTED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Whether this process group is that of a browser that was started here.
+#[cfg(target_os = "linux")]
+pub(crate) fn has_started(group: u32) -> bool {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner).contains(&group)
+}
 
 /// The program that opens pages, and what stands before the address.
 fn opener() -> (PathBuf, &'static [&'static str]) {
@@ -30,9 +40,12 @@ pub(crate) fn open(url: &str) -> Result<(), String> {
     // The browser that it may become is not ours to end with Ctrl-C.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    // Nor with the command: it may make a session of its own (decision 0023).
+    command.env(crate::leftovers::LIVES_ON, "1");
     let started = command.spawn();
     let mut child =
         started.map_err(|error| format!("{} does not start: {error}", program.display()))?;
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner).push(child.id());
     // Waited for, so that it leaves no zombie behind.
     std::thread::spawn(move || child.wait());
     Ok(())

@@ -215,7 +215,8 @@ Examples:
 pub(crate) const BRIDGE: &str = "\
 Put it before a server's command in a host's file, and the host gets a server without faults: what is \
 no message is left out, both framings and all revisions of the protocol are translated, a server that \
-dies is started again, and nothing of it is left behind. Each legacy session has a server of its own; \
+dies is started again, and nothing of it is left behind (on macOS: but for what makes a session of its \
+own; on Linux: but for what has TAUT_LEAVE_RUNNING=1 in its environment). Each legacy session has a server of its own; \
 clients of 2026-07-28 share one. A server after -- gets your whole environment.
 
 With --listen, the address is printed on stdout. Only this machine can connect by TCP, unless clients \

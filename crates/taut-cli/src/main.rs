@@ -22,6 +22,7 @@ mod gate;
 mod heard;
 mod help;
 mod hosts;
+mod leftovers;
 mod mask;
 mod memory;
 #[cfg(unix)]
@@ -83,6 +84,8 @@ fn run(typed: Vec<OsString>) -> Exit {
     // The demo starts nothing.
     if !matches!(args.command, Sub::Serve(_)) {
         taut::process::close_inherited_on_exec();
+        // What a server leaves behind becomes our child, so that it can be ended.
+        processes::adopt_orphans();
     }
     let settings = usage::check(&args.command, &typed).and_then(|()| settings(&mut args, &matches));
     let output = Output::new(args.command.options());
@@ -200,6 +203,7 @@ where
     };
     // Before the outcome is told: a line may still be half typed.
     output.screen.restore();
+    leftovers::end();
     match (done, signals::over()) {
         (Ok(Exit::Interrupted) | Err(Problem::Interrupted | Problem::Ended), Some(time)) => {
             // Also what has left the session of its server.

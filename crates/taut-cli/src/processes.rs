@@ -20,8 +20,10 @@ pub(crate) struct Process {
     /// Whether it left the server's session, so that no host would find it.
     pub(crate) escaped: bool,
     parent: u32,
+    group: u32,
     session: u32,
-    born: u64,
+    /// When it was started, in ticks since the system was.
+    pub(crate) born: u64,
 }
 
 impl fmt::Display for Process {
@@ -82,7 +84,7 @@ pub(crate) fn adopted(servers: &[u32]) -> Vec<Process> {
     #[cfg(target_os = "linux")]
     if ADOPTS.load(Ordering::SeqCst) {
         let all = all();
-        let heirs = descendants(&all, std::process::id());
+        let heirs = descendants(&all, std::process::id(), &lives_on);
         let is_left = |p: &&Process| !servers.contains(&p.pid) && !is_ours(p);
         let escaped = |p: Process| Process { escaped: !servers.contains(&p.session), ..p };
         return heirs.iter().filter(is_left).cloned().map(escaped).collect();
@@ -91,20 +93,49 @@ pub(crate) fn adopted(servers: &[u32]) -> Vec<Process> {
     Vec::new()
 }
 
-/// Whether it belongs to us and not to a server: a browser that shows a page is in our session, a server and what
-/// it starts never is.
+/// Whether orphans become our children.
 #[cfg(target_os = "linux")]
-fn is_ours(process: &Process) -> bool {
-    place(std::process::id()).is_some_and(|ours| ours.session == process.session)
+pub(crate) fn adopts() -> bool {
+    ADOPTS.load(Ordering::SeqCst)
 }
 
-/// All that a process has started, by their parents.
+/// Whether a process is a child of ours that was left behind: no server that runs, and not opened by us.
 #[cfg(target_os = "linux")]
-fn descendants(all: &[Process], root: u32) -> Vec<Process> {
+pub(crate) fn is_adopted(process: &Process, servers: &[u32]) -> bool {
+    process.parent == std::process::id() && !servers.contains(&process.pid) && !is_ours(process)
+}
+
+/// What is to be ended with the command: all that it has started, but for what lives on, with all that this has started.
+#[cfg(target_os = "linux")]
+pub(crate) fn left_to_us() -> Vec<Process> {
+    descendants(&all(), std::process::id(), &|process| is_ours(process) || lives_on(process))
+}
+
+/// Whether it has left its server, and is to live on.
+#[cfg(target_os = "linux")]
+fn lives_on(process: &Process) -> bool {
+    let servers = taut::process::running().unwrap_or_default();
+    let of_server = servers.contains(&process.pid) || servers.contains(&process.session);
+    let ours = place(std::process::id()).map(|ours| ours.session);
+    !of_server && ours != Some(process.session) && crate::leftovers::stays(process.pid)
+}
+
+/// Whether it belongs to us and not to a server: a browser that shows a page.
+#[cfg(target_os = "linux")]
+fn is_ours(process: &Process) -> bool {
+    crate::browser::has_started(process.group)
+}
+
+/// All that a process has started, by their parents, but for what is `spared`, with all that this has started.
+#[cfg(target_os = "linux")]
+fn descendants(all: &[Process], root: u32, spared: &dyn Fn(&Process) -> bool) -> Vec<Process> {
     let mut found: Vec<Process> = Vec::new();
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
         for child in all.iter().filter(|process| process.parent == parent) {
+            if spared(child) {
+                continue;
+            }
             parents.push(child.pid);
             found.push(child.clone());
         }
@@ -113,9 +144,16 @@ fn descendants(all: &[Process], root: u32) -> Vec<Process> {
 }
 
 fn all() -> Vec<Process> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    living_and_dead().0
+}
+
+/// All processes: those that run, and those that have ended and were not waited for.
+pub(crate) fn living_and_dead() -> (Vec<Process>, Vec<Process>) {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Default::default() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(one).collect()
+    let (living, dead): (Vec<_>, Vec<_>) = pids.filter_map(look).partition(|(_, lives)| *lives);
+    let processes = |those: Vec<(Process, bool)>| those.into_iter().map(|(p, _)| p).collect();
+    (processes(living), processes(dead))
 }
 
 /// Where a process stands among others. A number is 0 if its leader is not in our namespace, as in many containers;
@@ -146,23 +184,28 @@ pub(crate) fn place(pid: u32) -> Option<Place> {
     })
 }
 
+/// A process that runs.
 fn one(pid: u32) -> Option<Process> {
+    look(pid).filter(|(_, lives)| *lives).map(|(process, _)| process)
+}
+
+/// A process, and whether it runs; one that does not is only not waited for.
+fn look(pid: u32) -> Option<(Process, bool)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (head, rest) = stat.rsplit_once(") ")?;
     let name = head.split_once('(')?.1.to_owned();
     let fields: Vec<&str> = rest.split(' ').collect();
-    // Dead, and only not waited for.
-    if matches!(*fields.first()?, "Z" | "X") {
-        return None;
-    }
-    Some(Process {
+    let lives = !matches!(*fields.first()?, "Z" | "X");
+    let process = Process {
         pid,
         name,
         escaped: false,
         parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         born: fields.get(19)?.parse().ok()?,
-    })
+    };
+    Some((process, lives))
 }
 
 /// Whether a process is stopped, as by SIGSTOP, or by reading from a terminal that is not its own.
@@ -179,14 +222,13 @@ const KILLED: Duration = Duration::from_secs(1);
 /// are gone.
 pub(crate) fn kill_servers() {
     #[cfg(target_os = "linux")]
-    // A browser would otherwise be one of the children that we have adopted.
-    kill_children(|process| ADOPTS.load(Ordering::SeqCst) && is_ours(process));
+    kill_children(|process| is_ours(process) || lives_on(process));
 }
 
 /// Kills everything that this process has started, and waits until it is gone.
 pub(crate) fn kill_all() {
     #[cfg(target_os = "linux")]
-    kill_children(|_| false);
+    kill_children(lives_on);
 }
 
 #[cfg(target_os = "linux")]
@@ -194,8 +236,7 @@ fn kill_children(spared: impl Fn(&Process) -> bool) {
     use rustix::process::{Pid, Signal, kill_process_group};
     let (ours, began) = (std::process::id(), Instant::now());
     loop {
-        let mut servers = descendants(&all(), ours);
-        servers.retain(|process| !spared(process));
+        let servers = descendants(&all(), ours, &spared);
         if servers.is_empty() || began.elapsed() > KILLED {
             return;
         }
@@ -220,7 +261,7 @@ pub(crate) fn terminate(_: u32) -> bool {
     false
 }
 
-/// Ends what was left in the server's session. What has left that is somebody's wish, and stays.
+/// Ends what was left in the server's session. What has left that is ended with the command, on Linux.
 pub(crate) fn end(left: &[Process]) {
     #[cfg(unix)]
     for process in left.iter().filter(|process| !process.escaped) {
@@ -233,7 +274,7 @@ pub(crate) fn end(left: &[Process]) {
 }
 
 #[cfg(unix)]
-fn signal(pid: u32, signal: rustix::process::Signal) -> bool {
+pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::kill_process(pid, signal).is_ok())
 }

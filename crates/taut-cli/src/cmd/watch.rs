@@ -91,6 +91,7 @@ fn count(text: &str) -> Result<u64, String> {
 
 pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> {
     let reach = resolve(output, &args.options, args.name.as_deref(), &args.server)?.reach;
+    crate::leftovers::keep_swept();
     let host = Host::new(output, &args.options.asked)?;
     let mut interrupts = Interrupts::new()?;
     let (log, waiting) = mpsc::channel(WAITING);

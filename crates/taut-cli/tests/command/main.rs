@@ -56,6 +56,9 @@ mod hostile;
 mod hosts;
 #[cfg(feature = "http")]
 mod http;
+// About Linux itself: children are adopted there.
+#[cfg(target_os = "linux")]
+mod leftovers;
 mod lint;
 #[cfg(feature = "login")]
 mod login;

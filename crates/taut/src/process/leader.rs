@@ -37,6 +37,7 @@ struct LeaderState {
 impl Leader {
     /// A process that was just started. Nothing else may wait for it.
     pub(super) fn new(process: sys::Process) -> Self {
+        super::running::add(process.id());
         let process = Arc::new(process);
         Self { process, state: Mutex::default(), ended: watch::Sender::new(None) }
     }
@@ -58,6 +59,7 @@ impl Leader {
         }
         if self.process.is_taken() {
             state.reaped = Some(ExitStatus::UNSEEN);
+            super::running::remove(self.process.id());
             return;
         }
         if let Err(error) = send(&self.process) {
@@ -70,6 +72,9 @@ impl Leader {
         let mut state = lock(&self.state);
         if state.reaped.is_none() {
             state.reaped = self.process.reap();
+            if state.reaped.is_some() {
+                super::running::remove(self.process.id());
+            }
         }
         state.reaped
     }

@@ -21,6 +21,7 @@ mod network;
 mod pipes;
 #[cfg(any(windows, test))]
 mod quoting;
+mod running;
 mod shutdown;
 mod start;
 mod stderr;
@@ -52,6 +53,7 @@ pub use exit::ExitStatus;
 #[cfg(windows)]
 pub use job::JobChild;
 pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents};
+pub use running::running;
 pub use shutdown::{GracePeriods, ProcessEnd, ShutdownStep};
 
 /// Marks every descriptor of this process above stderr to be closed in the programs that it starts.

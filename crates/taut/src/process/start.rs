@@ -76,6 +76,7 @@ fn serve(job: Job) {
 
 fn start(command: &Command) -> Reply {
     let found = lookup::find(command)?;
+    let _starting = super::running::Starting::begin();
     let mut busy = 0;
     let (process, [stdin, stdout, stderr]) = loop {
         match sys::start(command, &found) {

@@ -222,6 +222,7 @@ pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem>
     let target = resolve(output, &args.options(), args.name.as_deref(), &args.server)?;
     let wanted = (args.record.as_deref(), args.page);
     let recording = Recording::start(output, wanted, &target, &args.server)?;
+    crate::leftovers::keep_swept();
     let memory = GiveBack::start();
     let proxy = proxy(output, args, target, (recording.as_ref(), &memory));
     let served = serve(output, args, &proxy, memory).await;

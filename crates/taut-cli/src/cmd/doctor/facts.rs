@@ -280,18 +280,10 @@ impl Facts {
             None => {}
         }
         if processes::LISTED && (self.ended.is_some() || !self.left.is_empty()) {
-            let names = |escaped| -> Vec<String> {
-                let those = self.left.iter().filter(|process| process.escaped == escaped);
-                those.map(Process::to_string).collect()
-            };
-            let (ended, running) = (names(false).join(", "), names(true).join(", "));
-            let text = match (ended.as_str(), running.as_str()) {
-                ("", "") => "nothing".to_owned(),
-                (ended, "") => format!("{ended}; taut has ended them"),
-                ("", running) => format!("{running}; still running"),
-                (ended, running) => {
-                    format!("{ended}; taut has ended them; still running: {running}")
-                }
+            let names: Vec<String> = self.left.iter().map(Process::to_string).collect();
+            let text = match names.is_empty() {
+                true => "nothing".to_owned(),
+                false => format!("{}; taut ends them", names.join(", ")),
             };
             add("left behind", Some(self.left.is_empty()), text, None);
         }

@@ -49,6 +49,7 @@ pub(crate) async fn run(_output: &Output, command: &FleetSub) -> Result<Exit, Pr
 
 #[cfg(feature = "fleet")]
 pub(crate) async fn run(output: &Output, command: &FleetSub) -> Result<Exit, Problem> {
+    crate::leftovers::keep_swept();
     match command {
         FleetSub::Worker(args) => worker::run(output, args).await,
         FleetSub::Fleet(args) => table::run(output, args).await,

@@ -62,6 +62,7 @@ pub(crate) struct Shell {
 
 pub(crate) async fn run(output: &Output, args: &Shell) -> Result<Exit, Problem> {
     let reach = resolve(output, &args.options, args.name.as_deref(), &args.server)?.reach;
+    crate::leftovers::keep_swept();
     let person = io::stdin().is_terminal() && io::stderr().is_terminal();
     let script = match &args.script {
         Some(path) if path != "-" => Some(Script::open(path)?),

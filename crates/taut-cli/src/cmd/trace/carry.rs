@@ -17,6 +17,7 @@ use super::pump::{self, Ends, Progress};
 #[cfg(unix)]
 use super::stop::Stop;
 use super::wake::{self, Heard};
+use crate::leftovers::{self, Sweeper};
 use crate::problem::{Exit, Problem};
 
 #[cfg(windows)]
@@ -140,6 +141,7 @@ pub(super) fn carry(
     drain(&progress);
     recorder.ended(ended(status));
     recorder.finish();
+    leftovers::end();
     if killed {
         // The person ended it, and it is we who used the signal.
         std::process::exit(Exit::Interrupted as i32);
@@ -160,6 +162,7 @@ fn wait(
     let mut status = None;
     let mut stopped = false;
     let mut stop = Stop::new(tell);
+    let mut sweeper = Sweeper::default();
     loop {
         if status.is_none() {
             status = child.try_wait().ok().flatten();
@@ -170,6 +173,7 @@ fn wait(
             return (status, stop.killed());
         }
         let time = if status.is_none() { stop.due(child) } else { None };
+        let time = [time, sweeper.collect(child.id())].into_iter().flatten().min();
         for signal in heard.wait(time) {
             stopped |= heed(child, signal, status.is_some(), &mut stop);
         }

@@ -61,19 +61,13 @@ fn left(facts: &Facts) -> Option<Finding> {
     let escaped = facts.left.iter().any(|process| process.escaped);
     let what = format!("it leaves processes behind when it ends: {}", names.join(", "));
     let change = "end its own children before it ends, or give them a pipe whose end they heed";
-    let found = if escaped {
-        let running = facts.left.iter().filter(|process| process.escaped);
-        let pids: Vec<_> = running.map(|process| process.pid.to_string()).collect();
-        let hurts = "every host: what has left the server's session is found by none of them";
-        let change = format!("{change}. What still runs is ended by: kill {}", pids.join(" "));
-        Finding::new(Level::Hurts, what, hurts, change)
-    } else {
-        let hurts =
-            "every host that ends only the process that it started, which is most: they pile up";
-        Finding::new(Level::Hurts, what, hurts, change)
+    let hurts = match escaped {
+        true => "every host: what has left the server's session is found by none of them",
+        false => {
+            "every host that ends only the process that it started, which is most: they pile up"
+        }
     };
-    // What has left the session is out of reach for the bridge too.
-    Some(if escaped { found } else { found.bridged() })
+    Some(Finding::new(Level::Hurts, what, hurts, change).bridged())
 }
 
 fn code(facts: &Facts) -> Option<Finding> {
