@@ -10,6 +10,9 @@ use crate::server::{Server, refusal};
 impl Server {
     pub(crate) fn batch(&mut self, list: &[Value]) {
         let batches = self.agreed.as_deref() == Some("2025-03-26");
+        if self.is("batches-dropped") {
+            return;
+        }
         let lax = self.is("rpc-batch-refused") || self.is("batch-one") && list.len() == 1;
         if !batches && !lax || list.is_empty() {
             if self.is("rpc-batch-empty") {

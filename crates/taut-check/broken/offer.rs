@@ -50,6 +50,9 @@ impl Server {
             caps = json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {} });
         }
         self.task_capabilities(modern, &mut caps);
+        if self.is("tasks-early") && !modern {
+            caps["tasks"] = json!({ "list": {}, "cancel": {} });
+        }
         if self.is("experimental") {
             caps["experimental"] = json!({ "custom": {} });
         }

@@ -76,6 +76,8 @@ pub(crate) struct Server {
     /// The tasks, and how often one was asked for.
     pub(crate) tasks: Vec<crate::tasks::Task>,
     pub(crate) polls: u32,
+    /// Whether a request without `_meta` came, for a role that takes all others for such.
+    pinned: bool,
 }
 
 impl Server {
@@ -113,6 +115,7 @@ impl Server {
             kept: None,
             tasks: Vec::new(),
             polls: 0,
+            pinned: false,
         }
     }
 
@@ -333,6 +336,7 @@ impl Server {
             || self.is("bare-call") && method == "tools/call";
         let bare = bare && self.agreed.is_none();
         let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only || bare;
+        let modern = modern && !self.pinned;
         let mut reply = match answer {
             Err((code, message)) => {
                 let null = self.is("rpc-error-id") && method != "initialize"
@@ -628,6 +632,15 @@ impl Server {
         if self.is("init-opens") && ["initialize", "server/discover"].contains(&method) {
             return Some(Err((-32603, "not today".to_owned())));
         }
+        if self.is("pins-era")
+            && self.agreed.is_none()
+            && method == "tools/list"
+            && params.is_object()
+            && params["_meta"].get(VERSION).is_none()
+        {
+            self.pinned = true;
+            return Some(Ok(json!({ "tools": [] })));
+        }
         let lax = self.is("rpc-params-array") && params.is_array()
             || self.is("params-text") && params.is_string()
             || self.is("call-positions") && params.is_array() && method == "tools/call"
@@ -654,6 +667,9 @@ impl Server {
             if self.is("rpc-method-case") && lower == "tools/list" { &lower } else { method };
         let method = if self.is("method-slash") { method.trim_matches('/') } else { method };
         if !modern && !self.modern_only {
+            if method == "initialize" && self.is("modern-first") && self.discovered {
+                return Some(Err((-32022, "this process speaks 2026-07-28".to_owned())));
+            }
             if method == "initialize" {
                 return Some(self.initialize(params));
             }
@@ -872,6 +888,10 @@ impl Server {
             ("prompts/list", true) if self.is("undeclared-get") => {
                 Err((-32601, "there are no prompts".to_owned()))
             }
+            ("tools/list", _) if self.is("list-fails") => Err((-32603, "fetch failed".to_owned())),
+            ("tasks/get", _) if self.is("tasks-early") && request.version < "2025-11-25" => {
+                Err((-32602, "Task not found".to_owned()))
+            }
             ("tools/list" | "resources/list" | "prompts/list" | "resources/templates/list", _) => {
                 let zero = request.params["_meta"].get("progressToken") == Some(&json!(0));
                 match self.is("progress-token") && zero {
@@ -918,6 +938,9 @@ impl Server {
     }
 
     fn listen(&mut self, request: &Request<'_>) -> Option<Answer> {
+        if self.is("listen-limit") {
+            return Some(Err((-32603, "no more subscriptions".to_owned())));
+        }
         let filter = &request.params["notifications"];
         if !filter.is_object() && !self.is("listen-filter") {
             return Some(Err((-32602, "notifications are needed".to_owned())));

@@ -7,6 +7,7 @@ use std::fmt;
 use crate::cx::Cx;
 use crate::ours::Revision;
 use crate::seen::{All, Seen, Step};
+use crate::texts::Text;
 
 /// Who has to keep the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +197,7 @@ pub struct Check {
     pub sent: &'static str,
     /// Who suffers otherwise.
     pub hosts: &'static str,
+    pub(crate) weaker: Option<Revisions>,
     pub(crate) once: bool,
     pub(crate) silent: bool,
     pub(crate) before: bool,
@@ -230,6 +232,7 @@ impl Check {
             rule,
             sent,
             hosts,
+            weaker: None,
             once,
             silent,
             before,
@@ -271,6 +274,26 @@ impl Check {
 
     pub(crate) fn hosts(self, hosts: &'static str) -> Self {
         Self { hosts, ..self }
+    }
+
+    /// The text of these revisions has SHOULD for it.
+    pub(crate) fn weaker(self, revisions: Revisions) -> Self {
+        Self { weaker: Some(revisions), ..self }
+    }
+
+    /// How strong its rule is in a revision.
+    #[must_use]
+    pub fn level_in(&self, revision: Revision) -> Level {
+        match self.weaker.is_some_and(|weaker| weaker.contains(revision)) {
+            true => self.level.max(Level::Should),
+            false => self.level,
+        }
+    }
+
+    /// The sentence of the specification that it rests on; advice may have none.
+    #[must_use]
+    pub fn text(&self) -> Option<Text> {
+        crate::texts::of(self.id)
     }
 
     /// Not judged where one of these failed, because that explains it.

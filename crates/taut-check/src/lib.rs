@@ -23,10 +23,12 @@ pub mod lint;
 mod ours;
 mod process;
 mod program;
+mod progress;
 mod report;
 pub mod schema;
 mod seen;
 mod server;
+mod texts;
 mod wire;
 
 use std::ffi::OsString;
@@ -36,9 +38,11 @@ pub use client::{ClientCheck, play};
 pub use ours::Revision;
 pub use process::{Entry, What};
 pub use program::{Program, Stopper};
-pub use report::{Baseline, Compared, IdleCall, Report, Row, Tone, plain, table};
+pub use progress::Progress;
+pub use report::{Baseline, Compared, IdleCall, Report, Row, Sdk, Tone, plain, table};
 pub use server::ServerCheck;
 pub use server::run::MAX_STARTS;
+pub use texts::Text;
 pub use wire::{Fault, Frame};
 
 /// Checks a server: its program and its arguments.

@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::progress::Progress;
+
 #[cfg(not(windows))]
 pub(crate) use std::process::Child;
 #[cfg(windows)]
@@ -31,6 +33,7 @@ pub struct Program {
     /// Memory that is taken by what all processes of this program wrote.
     pub(crate) kept: Arc<AtomicUsize>,
     pub(crate) stopper: Stopper,
+    pub(crate) progress: Progress,
 }
 
 /// Ends a run before its time, from another thread: no process is started any more, so the run ends as soon as those
@@ -61,6 +64,7 @@ impl Program {
             headers: false,
             kept: Arc::default(),
             stopper: Stopper::default(),
+            progress: Progress::default(),
         }
     }
 

@@ -175,6 +175,8 @@ pub(crate) struct Session {
     pub(crate) torn: Vec<String>,
     /// Whether it still ran long after its stdin was closed.
     pub(crate) stayed: bool,
+    /// Whether something was sent that may change how what follows is answered: its results say nothing of others.
+    pub(crate) odd: bool,
 }
 
 /// An answer with its request.
@@ -194,6 +196,11 @@ impl Answered<'_> {
 }
 
 impl Session {
+    /// Whether this is a result that may have its form from something else that was sent to the process (STD-25).
+    pub(crate) fn is_clouded(&self, reply: &Value) -> bool {
+        self.odd && self.revision.is_modern() && reply.get("result").is_some()
+    }
+
     pub(crate) fn frames(&self) -> impl Iterator<Item = (usize, &Frame)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| match &entry.what {
             What::Got(frame) => Some((index, frame)),
@@ -224,7 +231,7 @@ impl Session {
                 }
             }
         }
-        Self { revision, entries, sent, torn, stayed: false }
+        Self { revision, entries, sent, torn, stayed: false, odd: false }
     }
 }
 
@@ -302,6 +309,9 @@ impl<'a> All<'a> {
                 let Some(id) = reply.get("id").filter(|_| is_response(reply)) else { continue };
                 let Some((_, request)) = requests.before(id, index) else { continue };
                 let Some(method) = request["method"].as_str() else { continue };
+                if session.is_clouded(reply) {
+                    continue;
+                }
                 if !answered.insert(std::ptr::from_ref(request)) {
                     continue;
                 }

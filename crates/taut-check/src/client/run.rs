@@ -15,6 +15,7 @@ use crate::cx::VERSION;
 use crate::ours::Revision;
 use crate::process::Process;
 use crate::program::{Program, Stopper};
+use crate::progress::Progress;
 use crate::report::{Report, Row};
 use crate::seen::messages;
 use crate::server::pool::{CLIENTS, pool};
@@ -45,7 +46,9 @@ pub struct ClientCheck {
     only: Vec<String>,
     revisions: Vec<Revision>,
     limit: Duration,
+    strict: bool,
     stopper: Stopper,
+    progress: Progress,
 }
 
 impl ClientCheck {
@@ -59,7 +62,8 @@ impl ClientCheck {
         let words = words.into_iter().map(Into::into).collect();
         let player = player.into_iter().map(Into::into).collect();
         let (only, revisions) = (Vec::new(), Vec::new());
-        Self { words, player, only, revisions, limit: LIMIT, stopper: Stopper::default() }
+        let (stopper, progress) = (Stopper::default(), Progress::default());
+        Self { words, player, only, revisions, limit: LIMIT, strict: false, stopper, progress }
     }
 
     /// Carries out this check, or those whose names begin with it and a dash; may be given again.
@@ -84,6 +88,19 @@ impl ClientCheck {
         self
     }
 
+    /// A broken SHOULD fails the run as well. It is a warning if not said.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// What the run does now.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
     /// What ends the run before its time.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
@@ -103,6 +120,7 @@ impl ClientCheck {
         };
         let names: Vec<&'static str> =
             SCENARIOS.iter().map(|(name, _)| *name).filter(|name| needed(name)).collect();
+        self.progress.begin("scenarios", names.len());
         let mut scenes: Vec<Scene> = pool(CLIENTS, names, |name| self.scene(name, &folder));
         let (mut rows, closed) = self.judged(&checks, &scenes);
         let again = self.again(&checks, &rows, &mut scenes, &folder);
@@ -116,14 +134,14 @@ impl ClientCheck {
                 second.iter().find(same).filter(|other| !other.verdict.failed()).cloned()
             };
             let ids: Vec<&str> = checks.iter().filter(|it| tried(it)).map(|it| it.id).collect();
-            for row in rows.iter_mut().filter(|row| row.fails() && ids.contains(&row.id)) {
+            for row in rows.iter_mut().filter(|row| row.breaks() && ids.contains(&row.id)) {
                 if let Some(other) = passed(row) {
                     *row = other;
                 }
             }
         }
         crate::server::judge::explain(&checks, &mut rows);
-        Report::new(self.words.clone(), rows, closed, starts, began.elapsed())
+        Report::new(self.words.clone(), rows, closed, starts, began.elapsed()).strict(self.strict)
     }
 
     /// Plays the scenarios of what failed once more, with little beside them, and puts them in place of the first ones: what
@@ -135,7 +153,7 @@ impl ClientCheck {
         scenes: &mut [Scene],
         folder: &Path,
     ) -> Vec<&'static str> {
-        let failed = |check: &&Check| rows.iter().any(|row| row.id == check.id && row.fails());
+        let failed = |check: &&Check| rows.iter().any(|row| row.id == check.id && row.breaks());
         let suspects: Vec<&'static str> =
             checks.iter().filter(failed).flat_map(scenarios).copied().collect();
         let (folder, began) = (folder.join("again"), Instant::now());
@@ -146,8 +164,10 @@ impl ClientCheck {
                 scene.name
             })
         };
-        let scenes = scenes.iter_mut().filter(|scene| suspects.contains(&scene.name));
-        pool(QUIET, scenes.collect(), play).into_iter().flatten().collect()
+        let scenes: Vec<&mut Scene> =
+            scenes.iter_mut().filter(|scene| suspects.contains(&scene.name)).collect();
+        self.progress.begin("once more", scenes.len());
+        pool(QUIET, scenes, play).into_iter().flatten().collect()
     }
 
     /// Judges what was played, in each revision. Also says which ones the client did not speak.
@@ -210,6 +230,7 @@ impl ClientCheck {
 
     /// Plays one scenario.
     fn scene(&self, name: &'static str, folder: &Path) -> Scene {
+        self.progress.tries(format!("scenario {name}"));
         let folder = folder.join(name);
         let ended = std::fs::create_dir_all(&folder).ok().and_then(|()| {
             let mut process = Process::start(&self.program(name, &folder)).ok()?;
@@ -223,6 +244,7 @@ impl ClientCheck {
             }
             at
         });
+        self.progress.step(1);
         Scene { name, lives: lives(&folder), ended }
     }
 

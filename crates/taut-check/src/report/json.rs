@@ -23,7 +23,9 @@ impl Report {
             "starts": self.starts,
             "took_ms": u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX),
             "pass": self.count("pass"),
-            "fail": self.count("fail"),
+            "fail": self.failures().count(),
+            "warn": self.warnings().count(),
+            "sdk": self.sdk.as_ref().map(|sdk| sdk.package),
             "skip": self.count("skip"),
             "blocked": self.count("blocked"),
             "checks": self.rows.iter().map(row).collect::<Vec<_>>(),
@@ -41,6 +43,9 @@ fn row(row: &Row) -> Value {
         "verdict": row.verdict.word(),
         "what": row.words(),
         "page": row.page,
+        "fails": row.fails(),
+        "sdk": row.sdk,
+        "took_ms": u64::try_from(row.took.as_millis()).unwrap_or(u64::MAX),
         "exchange": row.exchange,
     })
 }

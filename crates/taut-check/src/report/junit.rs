@@ -23,9 +23,10 @@ impl Report {
             let skipped = rows.iter().filter(|row| skipped(row)).count();
             let _ = writeln!(
                 text,
-                "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\" time=\"0\">",
+                "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\" time=\"{:.3}\">",
                 revision.as_str(),
-                rows.len()
+                rows.len(),
+                rows.iter().map(|row| row.took.as_secs_f64()).sum::<f64>()
             );
             rows.iter().for_each(|row| case(&mut text, row));
             text.push_str("  </testsuite>\n");
@@ -41,14 +42,19 @@ fn skipped(row: &Row) -> bool {
 
 fn case(text: &mut String, row: &Row) {
     let class = format!("taut.check.{}", row.area);
-    let _ =
-        write!(text, "    <testcase name=\"{}\" classname=\"{class}\" time=\"0\"", escaped(row.id));
+    let _ = write!(
+        text,
+        "    <testcase name=\"{}\" classname=\"{class}\" time=\"{:.3}\"",
+        escaped(row.id),
+        row.took.as_secs_f64()
+    );
     let what = escaped(row.words());
     match &row.verdict {
         Verdict::Pass => text.push_str("/>\n"),
-        Verdict::Fail { .. } if row.level == Level::Advice => {
+        Verdict::Fail { .. } if !row.fails() => {
+            let word = if row.level == Level::Advice { "advice" } else { "warning" };
             let _ =
-                writeln!(text, ">\n      <system-out>advice: {what}</system-out>\n    </testcase>");
+                writeln!(text, ">\n      <system-out>{word}: {what}</system-out>\n    </testcase>");
         }
         Verdict::Fail { .. } => {
             let exchange = escaped(&row.exchange.join("\n"));

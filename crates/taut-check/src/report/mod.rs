@@ -4,9 +4,11 @@ mod baseline;
 mod json;
 mod junit;
 mod sarif;
+pub(crate) mod sdk;
 mod table;
 
 pub use baseline::{Baseline, Compared};
+pub use sdk::Sdk;
 pub use table::{Tone, plain, table};
 
 use std::ffi::OsString;
@@ -43,6 +45,12 @@ pub struct Row {
     pub verdict: Verdict,
     /// What was sent (`>`) and received (`<`), if it failed.
     pub exchange: Vec<String>,
+    /// How long it took; nothing for what only looks at messages.
+    pub took: Duration,
+    /// The package of the SDK whose own example fails in the same way, with its version.
+    pub sdk: Option<&'static str>,
+    /// Whether a broken SHOULD fails the run.
+    pub strict: bool,
 }
 
 impl Row {
@@ -56,7 +64,7 @@ impl Row {
         Self {
             id: check.id,
             side: check.side,
-            level: check.level,
+            level: check.level_in(revision),
             rules: check.rules,
             rule: check.rule,
             hosts: check.hosts,
@@ -65,12 +73,26 @@ impl Row {
             revision,
             verdict,
             exchange,
+            took: Duration::ZERO,
+            sdk: None,
+            strict: false,
         }
     }
 
-    /// Whether it makes the run fail: advice never does.
+    /// Whether it makes the run fail: a broken MUST does, a broken SHOULD where the run is strict, advice never.
     #[must_use]
     pub fn fails(&self) -> bool {
+        self.breaks() && (self.level == Level::Must || self.strict)
+    }
+
+    /// Whether it is a warning: a broken SHOULD that does not make the run fail.
+    #[must_use]
+    pub fn warns(&self) -> bool {
+        self.breaks() && !self.fails()
+    }
+
+    /// Whether a MUST or a SHOULD was broken.
+    pub(crate) fn breaks(&self) -> bool {
         self.verdict.failed() && self.level != Level::Advice
     }
 
@@ -107,6 +129,8 @@ pub struct Report {
     pub closed: Vec<(Revision, String)>,
     /// Calls that were allowed and worked in no revision, so that what needs them was not checked.
     pub idle: Vec<IdleCall>,
+    /// The SDK that the server stands on, if its errors give it away.
+    pub sdk: Option<Sdk>,
     /// How many processes were started.
     pub starts: usize,
     /// How long it took.
@@ -121,7 +145,7 @@ impl Report {
         starts: usize,
         took: Duration,
     ) -> Self {
-        Self { program, rows, closed, idle: Vec::new(), starts, took }
+        Self { program, rows, closed, idle: Vec::new(), sdk: None, starts, took }
     }
 
     /// The revisions that were checked.
@@ -143,6 +167,44 @@ impl Report {
     /// The rows that make the run fail.
     pub fn failures(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.fails())
+    }
+
+    /// The rows of a broken SHOULD that do not make the run fail.
+    pub fn warnings(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.warns())
+    }
+
+    /// A broken SHOULD makes the run fail as well.
+    pub(crate) fn strict(mut self, strict: bool) -> Self {
+        self.rows.iter_mut().for_each(|row| row.strict = strict);
+        self
+    }
+
+    /// Names the SDK, and the failures that its own example has too.
+    pub(crate) fn blamed(mut self, sdk: Option<Sdk>) -> Self {
+        for row in self.rows.iter_mut().filter(|row| row.verdict.failed()) {
+            let its = sdk.as_ref().filter(|sdk| sdk.fails(row.id, row.verdict.words()));
+            row.sdk = its.map(|sdk| sdk.package);
+        }
+        self.sdk = sdk;
+        self
+    }
+
+    /// What failed, each with its rows: the same finding in several revisions is one.
+    pub(crate) fn findings(&self) -> Vec<Vec<&Row>> {
+        let mut all: Vec<Vec<&Row>> = Vec::new();
+        for row in self.rows.iter().filter(|row| row.verdict.failed()) {
+            let same = |other: &Row| {
+                other.id == row.id
+                    && other.level == row.level
+                    && sdk::alike(other.words()) == sdk::alike(row.words())
+            };
+            match all.iter_mut().find(|found| same(found[0])) {
+                Some(found) => found.push(row),
+                None => all.push(vec![row]),
+            }
+        }
+        all
     }
 
     /// Advice that was not followed.

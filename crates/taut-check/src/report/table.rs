@@ -31,14 +31,10 @@ pub enum Tone {
 #[must_use]
 pub fn table(report: &Report, paint: &dyn Fn(Tone, &str) -> String) -> String {
     let mut text = String::new();
-    let mut told: Vec<(&str, &str)> = Vec::new();
-    for row in report.rows.iter().filter(|row| row.verdict.failed()) {
-        if told.contains(&(row.id, row.words())) {
-            continue;
-        }
-        told.push((row.id, row.words()));
-        text.push_str(&failure(report, row, paint));
-    }
+    let mut findings = report.findings();
+    // What fails the run comes first.
+    findings.sort_by_key(|rows| rows[0].level);
+    findings.iter().for_each(|rows| text.push_str(&failure(rows, paint)));
     for (revision, why) in &report.closed {
         let _ = writeln!(text, "{}  not spoken: {}", revision.as_str(), cut(why));
     }
@@ -49,11 +45,13 @@ pub fn table(report: &Report, paint: &dyn Fn(Tone, &str) -> String) -> String {
         text.push_str(&areas(report, paint));
     }
     let seconds = report.took.as_secs_f64();
-    let (pass, fail) = (report.count("pass"), report.count("fail"));
+    let pass = report.count("pass");
+    let found = |fits: fn(&Row) -> bool| findings.iter().filter(|rows| fits(rows[0])).count();
+    let (fail, warn) = (found(Row::fails), found(Row::warns));
     let (skip, blocked) = (report.count("skip"), report.count("blocked"));
-    let advice = report.advice().count();
+    let advice = findings.len() - fail - warn;
     let sum = format!(
-        "{pass} passed, {fail} failed, {skip} skipped, {blocked} not judged, {advice} pieces of advice; {} starts, {seconds:.1} s",
+        "{pass} passed, {fail} failed, {warn} warnings, {skip} skipped, {blocked} not judged, {advice} pieces of advice; {} starts, {seconds:.1} s",
         report.starts
     );
     let mark = if report.passed() { paint(Tone::Good, "✓") } else { paint(Tone::Bad, "✗") };
@@ -74,6 +72,7 @@ pub fn table(report: &Report, paint: &dyn Fn(Tone, &str) -> String) -> String {
             ),
         };
     }
+    text.push_str(&next(report, &findings));
     if report.revisions().is_empty() {
         text.push_str(
             "nothing could be checked: the server opens in none of the revisions above; `taut doctor` says why\n",
@@ -88,19 +87,51 @@ pub fn plain(_: Tone, text: &str) -> String {
     text.to_owned()
 }
 
-fn failure(report: &Report, row: &Row, paint: &dyn Fn(Tone, &str) -> String) -> String {
-    let same =
-        |other: &&Row| other.id == row.id && other.words() == row.words() && other.verdict.failed();
-    let revisions: Vec<&str> =
-        report.rows.iter().filter(same).map(|row| row.revision.as_str()).collect();
+/// Whose fault it is, and what to do next.
+fn next(report: &Report, findings: &[Vec<&Row>]) -> String {
+    let Some(first) = findings.iter().min_by_key(|rows| rows[0].level) else {
+        return String::new();
+    };
+    let mut text = String::new();
+    let its = findings.iter().filter(|rows| rows[0].sdk.is_some()).count();
+    if let Some(sdk) = report.sdk.as_ref().filter(|_| its > 0) {
+        let _ = writeln!(
+            text,
+            "{its} of these {} are of the {}: the own example of {} fails them too (docs/conformance.md)",
+            findings.len(),
+            sdk.name,
+            sdk.package
+        );
+    }
+    let _ =
+        writeln!(text, "next: --explain {} shows its sentence of the specification", first[0].id);
+    match findings.iter().any(|rows| rows[0].fails()) {
+        true => text.push_str(
+            "      --baseline FILE accepts what fails now: only new failures fail the run\n",
+        ),
+        false if findings.iter().any(|rows| rows[0].warns()) => {
+            text.push_str("      --strict makes a failure of each warning\n");
+        }
+        false => {}
+    }
+    text
+}
+
+fn failure(rows: &[&Row], paint: &dyn Fn(Tone, &str) -> String) -> String {
+    let row = rows[0];
+    let revisions: Vec<&str> = rows.iter().map(|row| row.revision.as_str()).collect();
     let (mark, style) = match row.level {
         Level::Advice => ("·", Tone::Advice),
-        Level::Should => ("✗", Tone::Weak),
+        Level::Should if row.strict => ("✗", Tone::Weak),
+        Level::Should => ("!", Tone::Weak),
         Level::Must => ("✗", Tone::Bad),
     };
     let head = paint(style, &format!("{mark} {} {}", row.level.word(), row.id));
     let mut text = format!("{head}  {}  {}\n", row.rules.join(" "), revisions.join(" "));
     let _ = writeln!(text, "  {}\n  {}", row.rule, paint(Tone::Strong, &cut(row.words())));
+    if let Some(sdk) = row.sdk {
+        let _ = writeln!(text, "  whose fault: the SDK's; the own example of {sdk} fails it too");
+    }
     let _ = writeln!(text, "  who suffers: {}", row.hosts);
     for line in row.exchange.iter().take(LINES) {
         let _ = writeln!(text, "    {}", cut(line));
@@ -139,7 +170,12 @@ fn cell(
 ) -> String {
     let (passed, tried) = counts(report, area, revision);
     let text = if tried == 0 { "-".to_owned() } else { format!("{passed}/{tried}") };
-    let style = if passed == tried { Tone::Good } else { Tone::Bad };
+    let fails = |row: &&Row| row.area == area && row.revision == revision && row.fails();
+    let style = match passed == tried {
+        true => Tone::Good,
+        false if report.rows.iter().any(|row| fails(&row)) => Tone::Bad,
+        false => Tone::Weak,
+    };
     format!(" {}{}", " ".repeat(11_usize.saturating_sub(text.len())), paint(style, &text))
 }
 

@@ -3,18 +3,22 @@
 //! Many probes share a process, because a start can cost seconds. A probe that fails there is tried
 //! again in a process of its own, with more time: only what fails twice counts. Knows no rule.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::cause::{REFUSED, refused_list};
 use super::checks::SILENT;
+use super::judge::EXPLAINS;
+use super::odd::is_odd;
 use super::pool::{SERVERS, pool};
 use super::run::{MAX_STARTS, ServerCheck};
 use super::session::{LATE, Live, NO_MEMORY, Times, shown};
 use super::survey::{ask_back, survey};
-use crate::check::{Check, Kind, Verdict};
+use crate::check::{Check, Kind, Level, Verdict};
 use crate::cx::{Called, Cx, Survey, askable};
 use crate::ours::Revision;
 use crate::process::Stopped;
@@ -28,6 +32,10 @@ const EARLY: Duration = Duration::from_millis(150);
 const EXIT: Duration = Duration::from_secs(8);
 const MAX_STAYED: usize = 2;
 
+/// How long the start of a server takes at most, in milliseconds, that is started once more for each part of the probes.
+const QUICK: usize = 150;
+const PARTS: usize = 3;
+
 /// What a server said of itself, by revision.
 pub(super) type Surveys = Vec<(Revision, Survey)>;
 
@@ -38,10 +46,11 @@ pub(super) struct Outcome {
     pub(super) exchange: Vec<String>,
     /// Whether it may be tried again alone.
     pub(super) again: bool,
+    pub(super) took: Duration,
 }
 
 /// A probe that failed, and in which survey.
-type Suspect = (usize, Outcome);
+pub(super) type Suspect = (usize, Outcome);
 
 pub(super) struct Shared<'a> {
     /// How long the slowest start took, in milliseconds.
@@ -54,6 +63,8 @@ pub(super) struct Shared<'a> {
     pub(super) checks: &'a [Check],
     pub(super) starts: AtomicUsize,
     pub(super) sessions: Mutex<Vec<Session>>,
+    /// The processes of the surveys, which serve the probes that want no answer, too: a start can cost seconds.
+    pub(super) idle: Mutex<Vec<(Revision, Live)>>,
 }
 
 impl Shared<'_> {
@@ -111,7 +122,12 @@ impl Shared<'_> {
         let mut survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
         live.process.listen(Duration::from_millis(50));
         live.light = false;
-        self.end(live, true);
+        match live.owes() || live.is_over() {
+            true => self.end(live, true),
+            false => {
+                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((revision, live))
+            }
+        }
         let named = calls.len().min(survey.calls.len());
         if !revision.is_modern() && named > 0 {
             self.ask_back(revision, &mut survey.calls[..named]);
@@ -138,6 +154,7 @@ impl Shared<'_> {
             some => some.to_vec(),
         };
         let (mut surveys, mut closed) = (Vec::new(), Vec::new());
+        self.settings.program.progress.begin("opening the server in each revision", 0);
         let mut sort = |found: Vec<(Revision, Result<Survey, String>)>| {
             let mut late = Vec::new();
             for (revision, survey) in found {
@@ -181,9 +198,27 @@ impl Shared<'_> {
         (surveys, closed)
     }
 
+    /// The process of the survey of a revision, if it is still there.
+    fn surveyed(&self, revision: Revision) -> Option<Live> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = idle.iter().position(|(its, _)| *its == revision)?;
+        Some(idle.swap_remove(at).1)
+    }
+
     fn cx<'s>(&self, revision: Revision, survey: &'s Survey, check: usize) -> Cx<'s> {
         let base = (i64::try_from(check).unwrap_or(0) + 10) * 100;
         Cx { revision, base, survey, fixture: self.settings.fixture }
+    }
+
+    /// Whether a probe may change how what follows it is answered.
+    fn is_odd(&self, revision: Revision, survey: &Survey, check: usize) -> bool {
+        match self.checks[check].kind {
+            Kind::Probe(sends, _) | Kind::Fresh(sends, _) => {
+                let steps = sends(&self.cx(revision, survey, check));
+                steps.is_ok_and(|steps| is_odd(revision, &steps))
+            }
+            Kind::Scan(_) | Kind::Played(..) => false,
+        }
     }
 
     /// Carries out all probes, and those that failed once more.
@@ -191,11 +226,13 @@ impl Shared<'_> {
         let wanted = |check: &Check| self.settings.wants(check);
         let mut jobs: Vec<(usize, Vec<usize>)> = Vec::new();
         for (at, (revision, _)) in surveys.iter().enumerate() {
+            let survey = &surveys[at].1;
             let newest = |check: &Check| {
                 !surveys[at + 1..].iter().any(|(later, _)| check.revisions.contains(*later))
             };
-            let (mut batch, mut silent) = (Vec::new(), Vec::new());
+            let (mut batch, mut silent, mut odd) = (Vec::new(), Vec::new(), Vec::new());
             for (index, check) in self.checks.iter().enumerate() {
+                let changes = || self.is_odd(*revision, survey, index);
                 if !wanted(check) || !check.revisions.contains(*revision) {
                     continue;
                 }
@@ -203,19 +240,33 @@ impl Shared<'_> {
                     Kind::Fresh(..) if !check.once || newest(check) => jobs.push((at, vec![index])),
                     // Apart, so that an answer to nothing can have no other cause.
                     Kind::Probe(..) if check.silent => silent.push(index),
-                    Kind::Probe(..) if !check.once || newest(check) => batch.push(index),
+                    Kind::Probe(..) if check.once && !newest(check) => {}
+                    // So that no answer to another has its cause in it (STD-25).
+                    Kind::Probe(..) if changes() => odd.push(index),
+                    Kind::Probe(..) => batch.push(index),
                     _ => {}
                 }
             }
-            jobs.extend([(at, batch), (at, silent)]);
+            // What starts at once is tried in parts: they wait at the same time.
+            let parts = if self.slowest.load(Ordering::Relaxed) < QUICK { PARTS } else { 1 };
+            let size = batch.len().div_ceil(parts).max(1);
+            jobs.extend(batch.chunks(size).map(|part| (at, part.to_vec())));
+            let (loud, silent): (Vec<usize>, Vec<usize>) =
+                silent.into_iter().partition(|check| self.is_odd(*revision, survey, *check));
+            jobs.extend([(at, silent), (at, loud), (at, odd)]);
         }
         jobs.retain(|(_, batch)| !batch.is_empty());
         // The long ones first.
         jobs.sort_by_key(|(_, batch)| usize::MAX - batch.len());
+        let count = jobs.iter().map(|(_, batch)| batch.len()).sum();
+        self.settings.program.progress.begin("checks", count);
         let first = pool(SERVERS, jobs, |(at, batch)| {
             let (revision, survey) = &surveys[at];
             (at, self.batch(*revision, survey, &batch, self.settings.shared_times()))
         });
+        for (revision, _) in surveys.iter() {
+            self.surveyed(*revision).into_iter().for_each(|live| self.end(live, true));
+        }
         let mut again = Vec::new();
         let mut outcomes = Vec::new();
         for (at, list) in first {
@@ -247,58 +298,6 @@ impl Shared<'_> {
         outcomes
     }
 
-    /// Tries again alone what failed. What failed in the same words in several revisions of one era is
-    /// tried in the newest of them; if it fails there again, it counts for all.
-    fn again(
-        &self,
-        surveys: &Surveys,
-        mut suspects: Vec<Suspect>,
-        outcomes: &mut Vec<(Revision, Outcome)>,
-    ) {
-        let kind = |(at, outcome): &Suspect| {
-            (outcome.check, surveys[*at].0.is_modern(), outcome.verdict.words().to_owned())
-        };
-        while !suspects.is_empty() {
-            suspects.sort_by_key(|suspect| (kind(suspect), suspect.0));
-            let mut groups: Vec<Vec<Suspect>> = Vec::new();
-            for suspect in suspects.drain(..) {
-                match groups.last_mut() {
-                    Some(group)
-                        if group.last().is_some_and(|last| kind(last) == kind(&suspect)) =>
-                    {
-                        group.push(suspect)
-                    }
-                    _ => groups.push(vec![suspect]),
-                }
-            }
-            let tried = pool(SERVERS, groups, |mut group| {
-                let newest = group.pop();
-                let after = newest.as_ref().and_then(|(at, before)| {
-                    let (revision, survey) = &surveys[*at];
-                    let once =
-                        || self.batch(*revision, survey, &[before.check], self.alone()).pop();
-                    // What a busy machine was too late for is worth another try.
-                    once()
-                        .filter(|after| !matches!(after.verdict, Verdict::Blocked(_)))
-                        .or_else(once)
-                });
-                (group, newest, after)
-            });
-            for (rest, newest, after) in tried {
-                let Some((at, before)) = newest else { continue };
-                // The budget may be used up: what was seen before counts then.
-                let after = after.filter(|after| !matches!(after.verdict, Verdict::Blocked(_)));
-                let settled = after.as_ref().is_none_or(|after| after.verdict.failed());
-                outcomes.push((surveys[at].0, after.unwrap_or(before)));
-                match settled {
-                    true => outcomes
-                        .extend(rest.into_iter().map(|(at, outcome)| (surveys[at].0, outcome))),
-                    false => suspects.extend(rest),
-                }
-            }
-        }
-    }
-
     /// The time for an answer shrinks while the server hangs again and again: a run has to end.
     fn patient(&self, times: Times) -> Times {
         let most = match self.hung.load(Ordering::Relaxed) {
@@ -310,14 +309,14 @@ impl Shared<'_> {
     }
 
     /// How long things may take alone; a server that starts slowly has more time to end, too.
-    fn alone(&self) -> Times {
+    pub(super) fn alone(&self) -> Times {
         let slow = Duration::from_millis(self.slowest.load(Ordering::Relaxed) as u64);
         let times = self.settings.alone_times();
         Times { exit: times.exit + slow * 2, ..times }
     }
 
     /// Carries out probes one after the other, in one process if none of them ends it.
-    fn batch(
+    pub(super) fn batch(
         &self,
         revision: Revision,
         survey: &Survey,
@@ -325,19 +324,32 @@ impl Shared<'_> {
         times: Times,
     ) -> Vec<Outcome> {
         let mut outcomes: Vec<Outcome> = Vec::new();
-        let mut live: Option<Live> = None;
-        let mut strays = false;
         let all_silent = checks.iter().all(|index| self.checks[*index].silent);
+        let shared = checks.len() > 1 && all_silent;
+        // What is looked at afterwards must not have its form from one of these.
+        let plain = !checks.iter().any(|check| self.is_odd(revision, survey, *check));
+        let mut live = (shared && plain).then(|| self.surveyed(revision)).flatten();
+        live.iter_mut().for_each(|live| live.times = self.patient(times));
+        let mut strays = false;
+        let mut broken: HashSet<&str> = HashSet::new();
         for &index in checks {
-            let check = &self.checks[index];
+            let (check, began) = (&self.checks[index], Instant::now());
+            let progress = &self.settings.program.progress;
+            progress.tries(format!("{} in {}", check.id, revision.as_str()));
+            progress.step(1);
             let cx = self.cx(revision, survey, index);
             let (sends, judge, fresh) = match check.kind {
                 Kind::Probe(sends, judge) => (sends, judge, false),
                 Kind::Fresh(sends, judge) => (sends, judge, true),
                 Kind::Scan(_) | Kind::Played(..) => continue,
             };
-            let outcome =
-                |verdict, exchange, again| Outcome { check: index, verdict, exchange, again };
+            let outcome = |verdict, exchange, again| Outcome {
+                check: index,
+                verdict,
+                exchange,
+                again,
+                took: began.elapsed(),
+            };
             let steps = match sends(&cx) {
                 Ok(steps) => steps,
                 Err(why) => {
@@ -345,6 +357,11 @@ impl Shared<'_> {
                     continue;
                 }
             };
+            if let Some(cause) = check.after.iter().find(|id| broken.contains(*id)) {
+                let why = format!("{cause}{EXPLAINS}");
+                outcomes.push(outcome(Verdict::Blocked(why), Vec::new(), true));
+                continue;
+            }
             if live.as_ref().is_none_or(Live::is_over) {
                 if let Some(old) = live.take() {
                     self.end(old, false);
@@ -360,6 +377,7 @@ impl Shared<'_> {
             }
             let Some(open) = live.as_mut() else { continue };
             open.quiet = check.silent || times.quiet > self.settings.shared_times().quiet;
+            open.odd |= is_odd(revision, &steps);
             let done = open.carry_out(&steps, !fresh);
             let seen = open.seen(&done);
             strays |= !seen.strays().is_empty();
@@ -367,12 +385,21 @@ impl Shared<'_> {
                 self.hung.fetch_add(1, Ordering::Relaxed);
             }
             let starved = open.process.stopped == Some(Stopped::Memory);
+            let refused = refused_list(survey, check, &steps);
             let verdict = match judge(&cx, &seen) {
+                // A missing network, or whatever it is, that one check tells of.
+                verdict if verdict.failed() && refused.is_some() => {
+                    Verdict::Blocked(refused.unwrap_or_default())
+                }
                 verdict if starved && verdict.failed() => Verdict::Blocked(NO_MEMORY.to_owned()),
                 verdict => verdict,
             };
+            if verdict.failed() && check.level != Level::Advice {
+                broken.insert(check.id);
+            }
             let exchange = if verdict.failed() { shown(seen.entries) } else { Vec::new() };
-            outcomes.push(outcome(verdict, exchange, !starved));
+            let stays = verdict.words().ends_with(REFUSED);
+            outcomes.push(outcome(verdict, exchange, !starved && !stays));
             open.process.lighten();
             if (!done.barrier || fresh)
                 && let Some(old) = live.take()
@@ -381,13 +408,13 @@ impl Shared<'_> {
             }
         }
         if let Some(mut open) = live {
-            if checks.len() > 1 && all_silent {
+            if shared {
                 open.process.listen(Duration::from_millis(200));
                 strays |= open.strays();
             }
             self.end(open, true);
         }
-        if strays && checks.len() > 1 && all_silent {
+        if strays && shared {
             // An answer that belongs to nothing came after its cause, maybe: ask each alone.
             for outcome in &mut outcomes {
                 if self.checks[outcome.check].silent && outcome.verdict == Verdict::Pass {

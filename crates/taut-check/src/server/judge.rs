@@ -1,6 +1,7 @@
 //! Verdicts over all sessions, and failures that another failure explains.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use super::carry::{Outcome, Surveys};
 use super::checks::{IDLESS, SILENT};
@@ -10,6 +11,9 @@ use crate::cx::{Cx, Survey};
 use crate::ours::Revision;
 use crate::report::Row;
 use crate::seen::{All, Session};
+
+/// How a verdict ends that another failure explains.
+pub(super) const EXPLAINS: &str = " explains it";
 
 /// The check that explains answers which are missing because their errors have no id.
 const ERROR_ID: &str = "rpc-error-id";
@@ -58,7 +62,8 @@ pub(super) fn scans(
                 }
                 _ => Vec::new(),
             };
-            let outcome = Outcome { check: index, verdict, exchange, again: false };
+            let took = Duration::ZERO;
+            let outcome = Outcome { check: index, verdict, exchange, again: false, took };
             outcomes.push((*revision, outcome));
         }
     }
@@ -68,13 +73,13 @@ pub(super) fn scans(
 /// first one stays, and advice explains nothing, so that something always fails where something is wrong.
 pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
     let mut shown: HashMap<Revision, HashSet<String>> = HashMap::new();
-    for row in rows.iter().filter(|row| row.fails() && row.id != "schema-valid") {
+    for row in rows.iter().filter(|row| row.breaks() && row.id != "schema-valid") {
         if let Verdict::Fail { shown: lines, .. } = &row.verdict {
             shown.entry(row.revision).or_default().extend(lines.iter().map(|line| nameless(line)));
         }
     }
     let failed: HashSet<(Revision, &'static str)> =
-        rows.iter().filter(|row| row.fails()).map(|row| (row.revision, row.id)).collect();
+        rows.iter().filter(|row| row.breaks()).map(|row| (row.revision, row.id)).collect();
     let mut causes: Causes = HashMap::new();
     for row in rows.iter().filter(|row| row.verdict.failed()) {
         let has_failed = |id: &'static str| failed.contains(&(row.revision, id));
@@ -86,7 +91,7 @@ pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
         let circle = circle(&causes, row.revision, row.id);
         let stays = circle.iter().min_by_key(|id| place(id)) == Some(&row.id);
         if let Some(cause) = causes.get(&(row.revision, row.id)).filter(|_| !stays) {
-            row.verdict = Verdict::Blocked(format!("{cause} explains it"));
+            row.verdict = Verdict::Blocked(format!("{cause}{EXPLAINS}"));
             continue;
         }
         let Verdict::Fail { shown: own, .. } = &row.verdict else { continue };

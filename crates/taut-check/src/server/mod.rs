@@ -1,9 +1,13 @@
 //! Servers: started, surveyed, probed, judged.
 
+mod again;
 pub(crate) mod answers;
 mod carry;
+mod cause;
 mod checks;
 pub(crate) mod judge;
+mod odd;
+mod patience;
 pub(crate) mod pool;
 pub(crate) mod run;
 pub(crate) mod session;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 /// How many servers run at a time.
-pub(crate) const SERVERS: usize = 4;
+pub(crate) const SERVERS: usize = 6;
 
 /// How many clients run at a time: most of them wait for something that never comes.
 pub(crate) const CLIENTS: usize = 7;

@@ -17,7 +17,9 @@ use crate::check::Check;
 use crate::cx::{Called, Survey};
 use crate::ours::Revision;
 use crate::program::{Program, Stopper};
+use crate::progress::Progress;
 use crate::report::{IdleCall, Report, Row};
+use crate::seen::Session;
 
 /// How many processes are started at most, all together.
 pub const MAX_STARTS: usize = 100;
@@ -30,6 +32,7 @@ pub struct ServerCheck {
     pub(super) fixture: bool,
     pub(super) revisions: Vec<Revision>,
     only: Vec<String>,
+    strict: bool,
     pub(super) start: Duration,
     pub(super) request: Duration,
 }
@@ -50,6 +53,7 @@ impl ServerCheck {
             fixture: false,
             revisions: Vec::new(),
             only: Vec::new(),
+            strict: false,
             start: Duration::from_secs(30),
             request: Duration::from_secs(10),
         }
@@ -83,6 +87,19 @@ impl ServerCheck {
         self
     }
 
+    /// A broken SHOULD fails the run as well. It is a warning if not said.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// What the run does now.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.program.progress.clone()
+    }
+
     /// How long the server may take until its first answer. 30 seconds if not said.
     #[must_use]
     pub fn start_timeout(mut self, time: Duration) -> Self {
@@ -102,7 +119,8 @@ impl ServerCheck {
         let short = Duration::from_millis(400);
         let quiet = Duration::from_millis(12);
         let exit = Duration::from_secs(5);
-        Times { start: self.start, request: self.request, late: short, quiet, exit }
+        let pause = Duration::from_millis(60);
+        Times { start: self.start, request: self.request, late: short, pause, quiet, exit }
     }
 
     /// How long they may take alone, when a verdict counts.
@@ -110,7 +128,8 @@ impl ServerCheck {
         let late = self.request.min(Duration::from_secs(4));
         let quiet = Duration::from_millis(300);
         let exit = Duration::from_secs(8);
-        Times { start: self.start, request: self.request, late, quiet, exit }
+        let pause = Duration::from_millis(350);
+        Times { start: self.start, request: self.request, late, pause, quiet, exit }
     }
 
     /// What ends the run before its time.
@@ -133,6 +152,7 @@ impl ServerCheck {
             stayed: AtomicUsize::new(0),
             starts: AtomicUsize::new(0),
             sessions: Mutex::default(),
+            idle: Mutex::default(),
         };
         let (mut surveys, closed) = shared.surveys();
         let mut outcomes = shared.probes(&mut surveys);
@@ -140,17 +160,19 @@ impl ServerCheck {
         scans(&checks, self, &surveys, &closed, &sessions, &mut outcomes);
         let mut rows: Vec<Row> = Vec::new();
         for (revision, outcome) in outcomes {
-            rows.push(Row::new(
-                &checks[outcome.check],
-                revision,
-                outcome.verdict,
-                outcome.exchange,
-            ));
+            let check = &checks[outcome.check];
+            let row = Row::new(check, revision, outcome.verdict, outcome.exchange);
+            rows.push(Row { took: outcome.took, ..row });
         }
         rows.sort_by_key(|row| (row.revision, checks.iter().position(|check| check.id == row.id)));
         explain(&checks, &mut rows);
         let starts = shared.starts.into_inner();
         let report = Report::new(self.program.words.clone(), rows, closed, starts, began.elapsed());
+        let errors =
+            sessions.iter().flat_map(Session::received).map(|(_, value, _)| &value["error"]);
+        let modern = surveys.iter().any(|(revision, _)| revision.is_modern());
+        let sdk = crate::report::sdk::of(errors, modern);
+        let report = report.blamed(sdk).strict(self.strict);
         Report { idle: self.idle(&surveys), ..report }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::answers::reply_to;
+use super::patience::works;
 use crate::cx::{initialize, request};
 use crate::ours::Revision;
 use crate::process::{Entry, Process, Stopped, What};
@@ -21,8 +22,10 @@ pub(crate) struct Times {
     pub(crate) start: Duration,
     /// Until an answer that has to come.
     pub(crate) request: Duration,
-    /// For answers after the barrier was answered: they may come in any order.
+    /// For answers after the barrier was answered, of what may take any time: they may come in any order.
     pub(crate) late: Duration,
+    /// Before each of the requests whose answers make the silence of an earlier one certain.
+    pub(crate) pause: Duration,
     /// After all of that, for what must not come.
     pub(crate) quiet: Duration,
     /// From the end of stdin to the end of the process.
@@ -48,9 +51,13 @@ pub(crate) const BARRIERS: i64 = 1_000_000;
 /// A session that is under way.
 pub(crate) struct Live {
     pub(crate) process: Process,
-    revision: Revision,
-    times: Times,
-    barriers: i64,
+    pub(super) revision: Revision,
+    pub(super) times: Times,
+    pub(super) barriers: i64,
+    /// Whether the handshake is over, or the era was asked for.
+    pub(super) opened: bool,
+    /// Whether something was sent that may change how what follows is answered.
+    pub(crate) odd: bool,
     /// Whether a probe is followed by a time in which nothing may come.
     pub(crate) quiet: bool,
     /// Whether long messages are let go once they are judged.
@@ -70,7 +77,16 @@ impl Live {
             let asked = messages(value).iter().filter(|value| is_request(value));
             asked.map(|request| line(&reply_to(request, &caps))).collect()
         }));
-        Ok(Self { process, revision, times, barriers: 0, quiet: true, light: true })
+        Ok(Self {
+            process,
+            revision,
+            times,
+            barriers: 0,
+            opened: false,
+            odd: false,
+            quiet: true,
+            light: true,
+        })
     }
 
     /// Opens the session; what the server said of itself, or why that did not work.
@@ -115,6 +131,7 @@ impl Live {
             let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
             self.process.send(line(&note));
         }
+        self.opened = true;
         Ok(result)
     }
 
@@ -171,10 +188,14 @@ impl Live {
         if !closed {
             let mut wanted = wanted(steps);
             if !wanted.is_empty() {
-                self.process.wait(self.times.late, mark, |entry| {
+                let all = |entry: &Entry| {
                     wanted.retain(|id| !answers(entry, id));
                     wanted.is_empty()
-                });
+                };
+                match works(steps) {
+                    true => self.process.wait(self.times.late, mark, all),
+                    false => self.comes(self.times.request, mark, 1, &mut done.own, all),
+                };
             }
             if self.quiet {
                 self.process.listen(self.times.quiet);
@@ -209,20 +230,30 @@ impl Live {
                 let limit = if silent { self.times.start } else { self.times.request };
                 // Who left one unanswered may leave them all.
                 let limit = if done.missed { limit.min(AGAIN) } else { limit };
-                done.missed |= !self.process.wait(limit, done.mark, |entry| answers(entry, id));
+                let came = match self.parts_of(done.mark, id) {
+                    None => self.process.wait(limit, done.mark, |entry| answers(entry, id)),
+                    Some(n) => {
+                        self.comes(limit, done.mark, n, &mut done.own, |entry| answers(entry, id))
+                    }
+                };
+                done.missed |= !came;
             }
             Step::Hear(method) => {
-                let last = done.own.last().cloned().unwrap_or_default();
+                let last = self.last_own(&done.own);
                 done.hears.push(method);
                 let due = done.hears.iter().filter(|other| *other == method).count();
                 let limit = self.times.request;
                 let limit = if done.unheard { limit.min(AGAIN) } else { limit };
                 let mut came = 0;
-                done.unheard |= !self.process.wait(limit, done.mark, |entry| {
+                let mut heard = |entry: &Entry| {
                     let told = entry.value().is_some_and(|value| value["method"] == **method);
                     came += usize::from(told);
                     came >= due || answers(entry, &last)
-                });
+                };
+                done.unheard |= !match self.parts_of(done.mark, &last) {
+                    None => self.process.wait(limit, done.mark, heard),
+                    Some(n) => self.comes(limit, done.mark, n, &mut done.own, &mut heard),
+                };
             }
             Step::Follow(id, next, make) => {
                 self.step(&Step::Await(id.clone()), done, closed);
@@ -251,13 +282,8 @@ impl Live {
 
     /// Sends a harmless request and says whether it was answered.
     fn barrier(&mut self, own: &mut Vec<Value>) -> bool {
-        self.barriers += 1;
-        let id = Value::from(BARRIERS + self.barriers);
-        own.push(id.clone());
-        let method = if self.revision.is_modern() { "server/discover" } else { "ping" };
-        let message = request(self.revision, &id, method, Value::Null, &json!({}));
         let mark = self.process.log.len();
-        self.process.send(line(&message));
+        let id = self.ask_harmless(own);
         self.process.wait(self.times.request, mark, |entry| answers(entry, &id))
     }
 
@@ -285,7 +311,8 @@ impl Live {
             self.process.lighten();
         }
         let entries = std::mem::take(&mut self.process.log);
-        Session { stayed: stays && !asked, ..Session::new(self.revision, entries) }
+        let (stayed, odd) = (stays && !asked, self.odd);
+        Session { stayed, odd, ..Session::new(self.revision, entries) }
     }
 }
 
@@ -347,7 +374,7 @@ fn request_of(log: &[Entry], id: &Value) -> Option<Value> {
 }
 
 /// Whether an entry has the answer to a request, even one that has neither a result nor an error.
-fn answers(entry: &Entry, id: &Value) -> bool {
+pub(super) fn answers(entry: &Entry, id: &Value) -> bool {
     let list = entry.value().map(messages).unwrap_or_default();
     let answers = |value: &Value| value.get("method").is_none() || is_response(value);
     list.iter().any(|value| answers(value) && is_meant(value.get("id"), id))

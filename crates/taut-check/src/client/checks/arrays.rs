@@ -45,7 +45,7 @@ pub(super) fn checks() -> Vec<Check> {
                 false => Verdict::skip("the client ended before it could answer"),
             }
         }),
-        Check::must(
+        Check::advice(
             "client-batch-refused",
             &["RPC-26", "DEP-01"],
             Revisions::STRUCTURED_LEGACY,

@@ -104,7 +104,7 @@ pub(super) fn checks() -> Vec<Check> {
                     None => fail(seen, "the handshake did not work afterwards"),
                 },
             ),
-        Check::advice("init-probe", &["DIS-07", "ERA-06", "PRB-04"], Revisions::LEGACY, "`server/discover` as the first message is answered, and the handshake still works.")
+        Check::advice("init-probe", &["DIS-07", "ERA-06", "PRB-04"], Revisions::LEGACY, "`server/discover` as the first message is answered; after an error the handshake still works.")
             .sent("`server/discover` of 2026-07-28, then the handshake")
             .hosts("Claude Code waits 3 s, Copilot and Python 10 s for an answer; if the server ends, Copilot and Python lose it.")
             .once()
@@ -115,6 +115,8 @@ pub(super) fn checks() -> Vec<Check> {
                 },
                 |cx, seen| match (seen.reply(&cx.id(0)), &seen.opened) {
                     (None, _) => fail(seen, "the probe was not answered"),
+                    // Nobody falls back after a full answer, so the handshake may be refused with the versions.
+                    (Some(reply), None) if reply["result"]["supportedVersions"].is_array() && seen.got().any(|it| it["error"]["code"] == -32022) => verdict(alive(seen)),
                     (_, None) => fail(seen, "the handshake did not work afterwards"),
                     _ => verdict(alive(seen)),
                 },

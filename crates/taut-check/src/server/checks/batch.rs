@@ -84,7 +84,7 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                 },
             ),
-        Check::must("rpc-batch-mixed", &["RPC-25"], Revisions::ONLY_0326,
+        Check::should("rpc-batch-mixed", &["RPC-25"], Revisions::ONLY_0326,
             "Each request of a batch is answered in its array, whatever stands beside it.")
             .sent("an array of a request and a notification, and the other way round; one of seven requests, two of them with the ids n and \"n\"; one of a request and the number 1; one of each list, an allowed call, and the first resource, prompt and completion")
             .hosts("A client of that revision that sends a batch waits for an answer to each of its requests.")
@@ -113,7 +113,7 @@ pub(super) fn checks() -> Vec<Check> {
                     }))
                 },
             ),
-        Check::must("rpc-batch-cancel", &["RPC-25", "RPC-29"], Revisions::ONLY_0326,
+        Check::should("rpc-batch-cancel", &["RPC-25", "RPC-29"], Revisions::ONLY_0326,
             "All requests of a batch are answered in its array, whatever their ids; one that is cancelled takes nothing from the others.")
             .sent("an array of an allowed call that takes at least 300 ms and of requests with the ids \"\", 0 and another; then the cancellation of the call")
             .hosts("A user stops one call, and the host waits for the others until their timeout.")
@@ -171,7 +171,7 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                 },
             ),
-        Check::must("rpc-batch-refused", &["RPC-26", "DEP-01"], Revisions::NOT_0326,
+        Check::advice("rpc-batch-refused", &["RPC-26", "DEP-01"], Revisions::NOT_0326,
             "An array is no message in this revision: it is refused or dropped, and not carried out.")
             .sent("an array of two requests, and one of a single request")
             .hosts("A gateway that counts requests per line is passed by.")

@@ -235,7 +235,7 @@ fn calling() -> Vec<Check> {
                     _ => Ok(()),
                 })),
             ),
-        Check::must("tools-arguments-type", &["TOL-09"], Revisions::ALL, "`arguments` that are no object are refused with -32602, or with a result that is an error.")
+        Check::must("tools-arguments-type", &["TOL-09"], Revisions::ALL, "`arguments` that are no object are refused, with an error or with a result that is one.")
             .sent("the allowed tool `echo` with a text, with JSON in a text, with a list and with null as arguments; null may be taken for none, and only has to be answered")
             .hosts("No host sends it; a tool that runs all the same runs on nothing.")
             .after(&["rpc-after-error"])
@@ -255,8 +255,21 @@ fn calling() -> Vec<Check> {
                     Ok(result) if result["isError"] != true => Err(fail(seen, "the tool ran")),
                     Ok(_) => Ok(()),
                     Err(verdict) if seen.code(&cx.id(n)).is_none() => Err(verdict),
-                    Err(_) => super::refused(seen, &cx.id(n), &[-32602, -32600]),
+                    Err(_) => Ok(()),
                 })),
+            ),
+        Check::advice("tools-arguments-code", &["TOL-09"], Revisions::ALL, "`arguments` that are no object are refused with -32602 where they are refused with an error.")
+            .sent("the allowed tool `echo` with a text and with a list as arguments")
+            .hosts("A host that tells a wrong request from a server that failed by the code shows the wrong one.")
+            .after(&["tools-arguments-type"])
+            .probe(
+                |cx| {
+                    let call = cx.survey.echo()?;
+                    Ok([json!("text"), json!(["list"])].into_iter().zip(0..).map(|(args, n)| {
+                        cx.request(n, "tools/call", json!({ "name": call.tool, "arguments": args }))
+                    }).collect())
+                },
+                |cx, seen| verdict((0..2).filter(|n| seen.code(&cx.id(*n)).is_some()).try_for_each(|n| super::refused(seen, &cx.id(n), &[-32602, -32600]))),
             ),
         Check::must("progress-asked", &["PRG-01", "PRG-07", "PRG-08", "PRG-09"], Revisions::ALL,
             "A call with a progressToken works like one without, and any progress has that token.")

@@ -201,7 +201,7 @@ pub(super) fn checks() -> Vec<Check> {
                     .filter(|((method, _), n)| !UNSURE.contains(method) || acknowledged(cx, seen, FULL + n) || seen.result(&cx.id(FULL + n)).is_some())
                     .try_for_each(|(_, n)| result(seen, &cx.id(n)).map(|_| ()))),
             ),
-        Check::must("meta-client-same", &["MET-04"], Revisions::MODERN, "What a client calls itself changes nothing: it gets the same tools.")
+        Check::should("meta-client-same", &["MET-04"], Revisions::MODERN, "What a client calls itself changes nothing: it gets the same tools.")
             .sent("`tools/list` without clientInfo, and as `taut-check-other`")
             .hosts("A server that knows some hosts by name hides tools from all others, and from new versions of the same.")
             .after(&["meta-client-info"])

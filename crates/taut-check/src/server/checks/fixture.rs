@@ -173,6 +173,7 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("init-undeclared-fixture", &["LIF-12", "LIF-17"], Revisions::LEGACY,
             "A server that does not declare `listChanged` does not tell of changes.")
+            .weaker(Revisions::BEFORE_0618)
             .sent("the fixture's `test_trigger_tool_change` and `test_trigger_prompt_change`, where the change is not declared")
             .hosts("A client drops what the server did not declare, and shows an old list.")
             .probe(
@@ -211,6 +212,9 @@ pub(super) fn checks() -> Vec<Check> {
                     Ok(steps)
                 },
                 |cx, seen| {
+                    if let Some(refusal) = super::listen::refusal(cx, seen, &cx.id(0)) {
+                        return refusal;
+                    }
                     let known = triggers(cx).unwrap_or_default();
                     verdict((0..).zip(known.iter().chain(&known)).try_for_each(|(n, (tool, _, method))| {
                         let told: Vec<_> = seen.notifications().filter(|note| note["method"] == *method)

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{fail, result, short, silent, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{Cx, initialize};
-use crate::seen::{Step, is_notification, is_request, is_response};
+use crate::seen::{Seen, Step, is_notification, is_request, is_response};
 use crate::wire::Fault;
 
 /// Calls that are under way at once, by the number of their id.
@@ -20,6 +20,23 @@ fn echo(cx: &Cx<'_>, call: &crate::cx::Called, n: i64) -> Value {
     let mut args = call.args.clone();
     args[call.echoes.as_deref().unwrap_or_default()] = json!(said(n));
     cx.request_as(&cx.id(n), "tools/call", json!({ "name": call.tool, "arguments": args }))
+}
+
+/// What shows that a list with full `_meta` was served otherwise than before, because a request without any came between.
+fn remembers(cx: &Cx<'_>, seen: &Seen<'_>) -> Option<String> {
+    let typed = |result: &Value| result["resultType"].is_string();
+    let lists = super::lists(cx).into_iter().filter(|(.., list)| list.pages.iter().any(typed));
+    let methods: Vec<&str> = lists.map(|(method, ..)| method).collect();
+    let samples = (53..).zip(super::samples(cx));
+    let asked = [(1, "tools/list")].into_iter().chain(samples.map(|(n, (method, _))| (n, method)));
+    asked.filter(|(_, method)| methods.contains(method)).find_map(|(n, method)| {
+        let reply = seen.reply(&cx.id(n))?;
+        match reply.get("result") {
+            Some(result) if typed(result) => None,
+            Some(_) => Some(format!("after a request without `_meta`, {method} with full `_meta` is answered as one of an older revision")),
+            None => Some(format!("after a request without `_meta`, {method} with full `_meta` is refused: {}", short(&reply["error"]))),
+        }
+    })
 }
 
 pub(super) fn checks() -> Vec<Check> {
@@ -123,6 +140,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::should("frame-exit", &["STD-17"], Revisions::ALL,
             "The server exits soon after its stdin ends.")
             .sent("the handshake, an allowed call, a subscription to a resource, one request, then the end of stdin; 8 seconds are allowed")
+            .once()
             .hosts("Qwen Code, Continue, Gemini CLI and Hermes leave an orphan behind: they only close stdin, or send one signal.")
             .fresh(
                 |cx| {
@@ -242,7 +260,7 @@ pub(super) fn checks() -> Vec<Check> {
             }),
         Check::must("frame-stateless", &["STD-25", "MET-02"], Revisions::MODERN,
             "Nothing of an earlier request is used for a later one.")
-            .sent("requests of each kind that the server has with full `_meta`, each followed by one without any")
+            .sent("requests of each kind that the server has with full `_meta`, each followed by one without any, and the lists with full `_meta` again")
             .hosts("Two clients behind one gateway would get each other's capabilities and identity.")
             .fresh(
                 |cx| {
@@ -259,13 +277,13 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                     Ok(steps)
                 },
-                |cx, seen| verdict((2..).map(|n| cx.id(n)).take_while(|id| seen.own.contains(id)).try_for_each(|id| match seen.reply(&id) {
+                |cx, seen| verdict(remembers(cx, seen).map_or(Ok(()), |what| Err(fail(seen, what))).and_then(|()| (2..).map(|n| cx.id(n)).take_while(|id| seen.own.contains(id)).try_for_each(|id| match seen.reply(&id) {
                     None => Err(super::unanswered(seen, &id)),
                     Some(reply) if reply.get("error").is_some() => Ok(()),
                     // Served as a request of an older revision, which it may be.
                     Some(reply) if cx.survey.dual && reply["result"].get("resultType").is_none() => Ok(()),
                     Some(_) => Err(fail(seen, "a request without `_meta` was served as one of 2026-07-28")),
-                })),
+                }))),
             ),
         Check::must("frame-match", &["STD-28", "STD-26"], Revisions::ALL,
             "Every request is answered with its own id, however many are under way.")

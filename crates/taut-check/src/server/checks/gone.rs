@@ -62,7 +62,7 @@ pub(super) fn checks() -> Vec<Check> {
                     cx.note("notifications/tasks/status", json!({ "taskId": "x" }))]),
                 |_, seen| verdict(silent(seen)),
             ),
-        Check::must("meta-removed-fields", &["DEP-06", "ELI-06"], Revisions::MODERN,
+        Check::advice("meta-removed-fields", &["DEP-06", "ELI-06"], Revisions::MODERN,
             "Fields that are gone are not sent: Tool.execution, capabilities.tasks, elicitationId.")
             .hosts("A client reads a promise into them that the revision does not have.")
             .scan(|_, all| {

@@ -186,7 +186,7 @@ fn opening() -> Vec<Check> {
                     }
                 },
             ),
-        Check::must("init-params", &["LIF-02", "RPC-18"], Revisions::LEGACY,
+        Check::advice("init-params", &["LIF-02", "RPC-18"], Revisions::LEGACY,
             "`initialize` without a protocolVersion, or with a number for it, is refused with -32602.")
             .sent("`initialize` without protocolVersion, then with 5")
             .hosts("No host does it; a server that goes on guesses what was agreed.")
@@ -225,6 +225,7 @@ fn opening() -> Vec<Check> {
             }),
         Check::must("init-capabilities", &["LIF-12", "LIF-11", "SAM-01", "SAM-05", "ROO-01", "ELI-01", "ELI-04"], Revisions::LEGACY,
             "The server asks the client only for what the client declared.")
+            .weaker(Revisions::BEFORE_0618)
             .hosts("Codex, Gemini CLI and most SDK hosts declare no sampling: the request fails and the tool with it.")
             .after(&["frame-quiet-notifications"])
             .scan(|_, all| {
@@ -254,6 +255,7 @@ fn opening() -> Vec<Check> {
             }),
         Check::must("init-vocabulary", &["LIF-12", "LIF-11"], Revisions::LEGACY,
             "The server sends only requests and notifications that the agreed revision has.")
+            .weaker(Revisions::BEFORE_0618)
             .hosts("A client of that revision refuses or drops what it does not know.")
             .after(&["init-capabilities", "frame-quiet-notifications"])
             .scan(|cx, all| {

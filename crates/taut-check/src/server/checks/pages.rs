@@ -31,7 +31,7 @@ pub(super) fn checks() -> Vec<Check> {
                 }))
             },
         ),
-        Check::must(
+        Check::advice(
             "page-cursor-type",
             &["PAG-07", "RPC-18"],
             Revisions::ALL,
@@ -88,7 +88,7 @@ pub(super) fn checks() -> Vec<Check> {
             }
             Verdict::from_faults(faults)
         }),
-        Check::must(
+        Check::advice(
             "page-ends",
             &["PAG-05"],
             Revisions::ALL,
@@ -118,6 +118,11 @@ pub(super) fn checks() -> Vec<Check> {
             |cx| {
                 if cx.survey.declares("extensions/io.modelcontextprotocol~1tasks") {
                     return Err("the server declares the tasks extension".to_owned());
+                }
+                if cx.survey.declares("tasks") {
+                    return Err(
+                        "the server declares tasks, which it may not know to be newer".to_owned()
+                    );
                 }
                 Ok(vec![cx.request(0, "tasks/get", json!({ "taskId": "none" }))])
             },

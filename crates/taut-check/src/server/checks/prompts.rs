@@ -85,7 +85,7 @@ pub(super) fn checks() -> Vec<Check> {
                 },
                 |cx, seen| verdict((0..).zip(incomplete(cx)).try_for_each(|(n, _)| refused(seen, &cx.id(n), &[-32602]))),
             ),
-        Check::must("prompts-argument-type", &["PRM-05", "RPC-18"], Revisions::ALL,
+        Check::should("prompts-argument-type", &["PRM-05", "RPC-18"], Revisions::ALL,
             "The values of a prompt's arguments are strings: anything else is refused with -32602.")
             .sent("`prompts/get` with the number 5, with true, with an object and with null for the first argument")
             .hosts("No host sends it; a server that goes on does not look at what it gets.")
@@ -103,7 +103,7 @@ pub(super) fn checks() -> Vec<Check> {
                 },
                 |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
-        Check::must("prompts-request", &["RPC-18"], Revisions::ALL,
+        Check::should("prompts-request", &["RPC-18"], Revisions::ALL,
             "`prompts/get` without a name, or with one that is no string, or with arguments that are no object, is refused with -32602.")
             .sent("`prompts/get` with {}, with the name 5, and with lists and a text as the arguments of a prompt that has some")
             .hosts("No host sends it; a server that goes on gives something that nobody named.")
@@ -191,7 +191,7 @@ pub(super) fn checks() -> Vec<Check> {
                     _ => Verdict::Pass,
                 },
             ),
-        Check::must("complete-reference", &["CMP-03", "CMP-05"], Revisions::SINCE_0326,
+        Check::should("complete-reference", &["CMP-03", "CMP-05"], Revisions::SINCE_0326,
             "A reference of another type than ref/prompt or ref/resource is refused with -32602.")
             .sent("`completion/complete` with the type `ref/none`")
             .hosts("No host sends it; a server that goes on completes something that nobody named.")
@@ -204,7 +204,7 @@ pub(super) fn checks() -> Vec<Check> {
                 },
                 |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
             ),
-        Check::must("complete-request", &["RPC-18", "CMP-05"], Revisions::SINCE_0326,
+        Check::should("complete-request", &["RPC-18", "CMP-05"], Revisions::SINCE_0326,
             "`completion/complete` without an argument, without a reference, or with a value that is no string is refused with -32602.")
             .sent("`completion/complete` without `argument`, without `ref`, with the values 5 and null, with an argument that has no name, and with references to nothing")
             .hosts("No host sends it; a server that goes on completes something that nobody named.")

@@ -91,7 +91,7 @@ pub(super) fn checks() -> Vec<Check> {
                     if read == 0 { Verdict::skip("no resource could be read") } else { Verdict::Pass }
                 },
             ),
-        Check::must("resources-request", &["RPC-18", "SEC-07"], Revisions::ALL,
+        Check::advice("resources-request", &["RPC-18", "SEC-07"], Revisions::ALL,
             "`resources/read` without a uri, or with one that is no string, is refused with -32602.")
             .sent("`resources/read` with {}, with the uri 5 and with null")
             .hosts("No host sends it; a server that goes on reads something that nobody named.")
@@ -133,7 +133,7 @@ pub(super) fn checks() -> Vec<Check> {
                     None => verdict(alive(seen)),
                 },
             ),
-        Check::must("resources-subscribe", &["LIF-17", "RES-07", "RES-08"], Revisions::LEGACY,
+        Check::advice("resources-subscribe", &["LIF-17", "RES-07", "RES-08"], Revisions::LEGACY,
             "A server that declares `resources.subscribe` answers subscribe and unsubscribe with a result.")
             .sent("`resources/subscribe` and `resources/unsubscribe` for the first listed resource")
             .hosts("A host that trusts the flag waits for updates that never come.")

@@ -173,7 +173,7 @@ fn messages() -> Vec<Check> {
                 |cx| Ok(forms().iter().map(|id| Step::Send(cx.harmless_as(id))).collect()),
                 |_, seen| verdict(forms().iter().try_for_each(|id| result(seen, id).map(|_| ()))),
             ),
-        Check::must("rpc-id-null", &["RPC-03", "RPC-12"], Revisions::ALL,
+        Check::advice("rpc-id-null", &["RPC-03", "RPC-12"], Revisions::ALL,
             "A message with the id null is no request: it gets no result.")
             .sent("a request with the id null")
             .hosts("An answer with the id null cannot be matched by any host.")
@@ -183,7 +183,7 @@ fn messages() -> Vec<Check> {
                     verdict(unusable(seen))
                 },
             ),
-        Check::must("rpc-id-type", &["RPC-02", "RPC-16", "RPC-12"], Revisions::ALL,
+        Check::advice("rpc-id-type", &["RPC-02", "RPC-16", "RPC-12"], Revisions::ALL,
             "An id that is neither a string nor an integer is refused, or ignored.")
             .sent("requests with the ids true, {} and []")
             .hosts("No host sends them; a server that answers them shows that it does not look at ids, or fails another request.")
@@ -385,6 +385,7 @@ fn requests() -> Vec<Check> {
             ),
         Check::must("rpc-later", &["RPC-17", "LIF-12"], Revisions::LEGACY,
             "A method of a later revision is unknown in this session.")
+            .weaker(Revisions::BEFORE_0618)
             .sent("`subscriptions/listen` without the `_meta` of 2026-07-28")
             .hosts("A client waits for messages that its revision does not have.")
             .after(&["rpc-unknown-method"])

@@ -175,7 +175,7 @@ fn logging() -> Vec<Check> {
                     _ => refused(seen, &cx.id(n), &[-32602]),
                 })),
             ),
-        Check::must("log-threshold", &["LOG-04"], Revisions::LEGACY,
+        Check::should("log-threshold", &["LOG-04"], Revisions::LEGACY,
             "After `logging/setLevel` only that level and above is sent.")
             .sent("`logging/setLevel` with notice, error and emergency, each with the allowed calls after it")
             .hosts("A user who turned logs down is flooded.")

@@ -56,7 +56,7 @@ fn versions(cx: &Cx<'_>) -> Vec<Value> {
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::must("rpc-params", &["RPC-18", "ERR-01"], Revisions::ALL,
+        Check::advice("rpc-params", &["RPC-18", "ERR-01"], Revisions::ALL,
             "Params without what the method needs, or with another type for it, are refused with -32602.")
             .sent("`logging/setLevel`, `resources/subscribe`, `resources/unsubscribe` and `completion/complete` with {}, and a number as the uri, where they are declared")
             .hosts("No host sends it; a server that goes on does something that nobody named.")
@@ -68,7 +68,7 @@ pub(super) fn checks() -> Vec<Check> {
                 },
                 |cx, seen| verdict(requests(cx).iter().zip(0..).try_for_each(|(_, n)| refused(seen, &cx.id(n), &[-32602]))),
             ),
-        Check::must("rpc-params-array", &["RPC-14"], Revisions::ALL,
+        Check::advice("rpc-params-array", &["RPC-14"], Revisions::ALL,
             "Params are an object; a list or a text is invalid: -32602 or -32600.")
             .sent("each list, `tools/call` and `ping` with a list as params, which names an allowed call, then with a text and with null for them")
             .hosts("No host sends it; a server that serves it does not look at what it gets.")
