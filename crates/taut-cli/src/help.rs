@@ -87,7 +87,8 @@ Examples:
 pub(crate) const CHECK: &str = "\
 Starts the server up to 100 times, in each revision that it speaks, and calls nothing that --call or \
 --fixture does not allow. A check that fails is tried once more, alone, before it counts. Exit 0 if \
-all MUST and SHOULD hold, 1 if one does not; advice never fails.
+all MUST hold, 1 if one does not. A broken SHOULD is a warning, unless --strict; advice never fails. \
+The report ends with whose fault a failure is, where that is known, and with what to do next.
 
 Examples:
   taut check --list

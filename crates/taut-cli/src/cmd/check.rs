@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taut::wire::Framing;
-use taut_check::{Baseline, Check, ClientCheck, Program, Report, ServerCheck, Side, Stopper, Tone};
+use taut_check::{
+    Baseline, Check, ClientCheck, Program, Progress, Report, ServerCheck, Side, Stopper, Tone,
+};
 use tokio::sync::oneshot;
 
 use crate::args::Options;
@@ -19,6 +21,9 @@ use crate::problem::{Exit, Problem};
 use crate::processes;
 use crate::signals::{self, Interrupts};
 use crate::spinner::Spinner;
+
+/// How often what the run does is looked at.
+const LOOK: Duration = Duration::from_millis(150);
 
 /// How long checks may take to end after a signal, when all that they have started is gone.
 const AFTER_STOP: Duration = Duration::from_secs(1);
@@ -50,9 +55,13 @@ pub(crate) struct CheckArgs {
     /// Print all checks with their rules, and check nothing.
     #[arg(long)]
     list: bool,
-    /// Explain one check: its rule, the page, what is sent, and who suffers.
+    /// Explain one check: its rule, its sentence of the specification, what is sent, and who
+    /// suffers.
     #[arg(long, value_name = "ID")]
     explain: Option<String>,
+    /// A broken SHOULD fails the run, too; without it that is a warning.
+    #[arg(long)]
+    strict: bool,
     /// Known failures, one ID@REVISION a line: only new ones fail the run. Made if it is not there.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     baseline: Option<PathBuf>,
@@ -98,10 +107,12 @@ pub(crate) async fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Probl
     }
     let report = if args.client {
         let check = client(args)?;
-        carried_out(output, check.stopper(), move || check.run()).await?
+        let (stopper, progress) = (check.stopper(), check.progress());
+        carried_out(output, stopper, progress, move || check.run()).await?
     } else {
         let check = server(output, args)?;
-        carried_out(output, check.stopper(), move || check.run()).await?
+        let (stopper, progress) = (check.stopper(), check.progress());
+        carried_out(output, stopper, progress, move || check.run()).await?
     };
     tell(output, args, &report, baseline.flatten())
 }
@@ -110,6 +121,7 @@ pub(crate) async fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Probl
 async fn carried_out(
     output: &Output,
     stopper: Stopper,
+    progress: Progress,
     work: impl FnOnce() -> Report + Send + 'static,
 ) -> Result<Report, Problem> {
     let mut interrupts = Interrupts::new()?;
@@ -119,9 +131,18 @@ async fn carried_out(
         let _ = done.send(work());
     });
     let spinner = Spinner::start(output, "checking");
-    let ended = tokio::select! {
-        ended = &mut report => Some(ended),
-        () = interrupts.next() => None,
+    let mut shown = String::new();
+    let ended = loop {
+        tokio::select! {
+            ended = &mut report => break Some(ended),
+            () = interrupts.next() => break None,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let words = progress.words();
+        if words != shown {
+            spinner.say(format!("checking: {words}"));
+            shown = words;
+        }
     };
     drop(spinner);
     if let Some(ended) = ended {
@@ -226,6 +247,9 @@ fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     if args.fixture {
         check = check.fixture();
     }
+    if args.strict {
+        check = check.strict();
+    }
     if let Some(revision) = options.revision {
         check = check.revision(revision);
     }
@@ -248,6 +272,9 @@ fn client(args: &CheckArgs) -> Result<ClientCheck, Problem> {
         .map_err(|error| Problem::File { what: "finding this program".to_owned(), error })?;
     let player = [own.into_os_string(), "check".into(), "--play".into()];
     let mut check = ClientCheck::new(args.server.iter().cloned(), player);
+    if args.strict {
+        check = check.strict();
+    }
     if let Some(revision) = args.options.revision {
         check = check.revision(revision);
     }
@@ -403,8 +430,11 @@ fn explain(output: &Output, id: &str) -> Result<(), Problem> {
     if output.json {
         return output.document(&serde_json::json!({ "id": check.id, "rule": check.rule,
             "level": check.level.word(), "side": side(&check), "revisions": check.revisions.names(),
-            "rules": check.rules, "page": page, "sent": check.sent, "suffers": check.hosts }));
+            "rules": check.rules, "page": page, "sent": check.sent, "suffers": check.hosts,
+            "sentence": check.text().map(|text| text.sentence),
+            "stands": check.text().map(|text| text.page) }));
     }
+    let sentence = check.text().map(|text| format!("{}: {}", text.page, text.sentence));
     let title = reader.paint(BOLD, check.id);
     let line =
         |name: &str, text: &str| format!("{} {text}\n", reader.paint(DIM, format!("{name:<10}")));
@@ -414,6 +444,7 @@ fn explain(output: &Output, id: &str) -> Result<(), Problem> {
         + &line("revisions", &check.revisions.to_string())
         + &line("rules", &format!("{} (docs/rules.md)", check.rules.join(", ")))
         + &line("page", &page)
+        + &sentence.map(|words| line("sentence", &words)).unwrap_or_default()
         + &line("sent", check.sent)
         + &line("suffers", check.hosts);
     output.print(&text)

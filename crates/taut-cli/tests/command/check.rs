@@ -44,6 +44,7 @@ fn a_good_server_passes_and_a_bad_one_does_not() {
     let bad = lax(&[]).exits(1);
     assert!(bad.out.contains("✗ MUST rpc-unknown-method"), "{}", bad.out);
     assert!(bad.out.contains("> {") && bad.out.contains("< {"), "the bytes: {}", bad.out);
+    assert!(bad.out.contains("next: --explain rpc-unknown-method"), "{}", bad.out);
 }
 
 #[test]
@@ -119,6 +120,10 @@ fn every_check_is_listed_in_columns_and_explained() {
         assert!(told.contains(check["rules"][0].as_str().unwrap()), "{told}");
     }
     assert!(areas.len() > 15, "{areas:?}");
+    let told: Run = taut(["check", "--explain", "rpc-batch"]).output().unwrap().into();
+    let told = told.exits(0).out;
+    let sentence = "sentence   basic: \"MUST support receiving JSON-RPC batches\"";
+    assert!(told.contains(sentence), "{told}");
     let slip: Run = taut(["check", "--explain", "rpc-unknown-methd"]).output().unwrap().into();
     assert!(slip.exits(2).err.contains("rpc-unknown-method"));
 }
