@@ -41,6 +41,8 @@ pub(crate) struct Authority {
     pub(crate) serves_all: bool,
     /// The same, and there is nothing else: no metadata, no authorization server.
     pub(crate) open: bool,
+    /// Answers 500 to each path that it does not know.
+    pub(crate) fails_where_it_knows_nothing: bool,
     /// Answers 503 where documents are.
     pub(crate) documents_fail: bool,
     /// Where the refusal of a request says that the metadata are.
@@ -165,6 +167,7 @@ fn answer(authority: &mut Authority, seen: &Seen) -> Reply {
             }
         }
         "/mcp" => serve(authority, seen, &origin),
+        _ if authority.fails_where_it_knows_nothing => status(500),
         _ => status(404),
     }
 }

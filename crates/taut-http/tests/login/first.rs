@@ -280,3 +280,16 @@ async fn idle_connections_do_not_hold_up_the_browser() {
         done.unwrap_or_else(|_| panic!("held up by {idle}")).unwrap();
     }
 }
+
+/// Some servers answer 500 to each path that they do not know: what is found in another place counts.
+#[tokio::test]
+async fn a_server_that_answers_500_to_what_it_does_not_know_is_logged_in_to() {
+    let authority = authority();
+    authority.lock().unwrap().metadata_at = Some("/nowhere");
+    authority.lock().unwrap().names_metadata_at = Some("/nowhere/else");
+    authority.lock().unwrap().fails_where_it_knows_nothing = true;
+    let server = protected(authority.clone()).await;
+    let user = User::new(&authority, Does::Pastes);
+    login(&server, options(&user)).log_in().await.unwrap();
+    assert_eq!(user.count(), 1);
+}

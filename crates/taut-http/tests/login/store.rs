@@ -96,3 +96,17 @@ async fn logins_at_many_servers_at_once_are_all_kept() {
     }
     assert_eq!(folder.store().list().await.unwrap().len(), 8);
 }
+
+/// For programs that mask what they show.
+#[tokio::test]
+async fn the_secrets_that_are_kept_can_be_masked() {
+    let folder = Folder::new("masked");
+    assert!(folder.store().secrets().unwrap().is_empty(), "there is no file");
+    let authority = authority();
+    let server = protected(authority.clone()).await;
+    let user = User::new(&authority, Does::Pastes);
+    connect_with(&server, options(&user).store(folder.store())).await.unwrap();
+    let secrets = folder.store().secrets().unwrap();
+    let found: Vec<&str> = secrets.iter().map(|secret| secret.reveal()).collect();
+    assert_eq!(found, ["access-secret-1", "refresh-secret-1", "client-secret-1"]);
+}

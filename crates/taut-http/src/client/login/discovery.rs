@@ -36,12 +36,20 @@ pub(super) async fn discover(
     challenge: Option<&Challenge>,
     assume: Assume,
 ) -> Result<Option<Discovered>, HttpError> {
-    let Some(found) = resource_metadata(requests, server, challenge).await? else {
+    let (found, failed) = match resource_metadata(requests, server, challenge).await {
+        Ok(found) => (found, None),
+        // Some answer 500 to each path that they do not know.
+        Err(error @ HttpError::Unavailable { .. }) => (None, Some(error)),
+        Err(error) => return Err(error),
+    };
+    let Some(found) = found else {
         // 2025-03-26: the server is its own authorization server.
-        let metadata = match server_metadata(requests, &server.origin().to_string()).await? {
-            Some(metadata) => metadata,
-            None if assume == Assume::No => return Ok(None),
-            None => ServerMetadata::assumed(server),
+        let origin = server.origin().to_string();
+        let metadata = match (server_metadata(requests, &origin).await?, failed) {
+            (Some(metadata), _) => metadata,
+            (None, Some(error)) => return Err(error),
+            (None, None) if assume == Assume::No => return Ok(None),
+            (None, None) => ServerMetadata::assumed(server),
         };
         let resource = resource(server, None)?;
         return Ok(Some(Discovered { resource, scopes: None, metadata }));

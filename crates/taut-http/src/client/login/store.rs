@@ -272,32 +272,40 @@ impl TokenStore {
         Some(Stamp(about.modified().ok(), about.len(), number))
     }
 
+    /// All secrets that are kept, for programs that mask them in what they show. Blocks while the file is read.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn secrets(&self) -> Result<Vec<Secret>, StoreError> {
+        let all = self.read()?.into_iter().flat_map(|kept| {
+            let tokens = kept.tokens.map(|tokens| [Some(tokens.access), tokens.refresh]);
+            tokens.into_iter().flatten().chain([kept.client.secret])
+        });
+        Ok(all.flatten().collect())
+    }
+
     async fn load(&self) -> Result<Vec<Kept>, StoreError> {
-        let path = self.path.clone();
-        let text = self
-            .blocking(move || {
-                let mut file = match File::open(&path) {
-                    Ok(file) => file,
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
-                    Err(error) => return Err(error),
-                };
-                if let Some(why) = not_private(&file)? {
-                    return Ok(Err(why));
-                }
-                let mut text = String::new();
-                let read = (&mut file).take(MAX_FILE).read_to_string(&mut text);
-                match read {
-                    // Not text: broken, and found to be so below.
-                    Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                        Ok(Ok(Some(String::new())))
-                    }
-                    read => read.map(|_| Ok(Some(text))),
-                }
-            })
-            .await?;
+        let store = self.clone();
+        self.blocking(move || Ok(store.read())).await?
+    }
+
+    fn read(&self) -> Result<Vec<Kept>, StoreError> {
+        let io = |error| self.io(error);
         let path = || self.path.to_path_buf();
-        let text = text.map_err(|why| StoreError::NotPrivate { path: path(), why })?;
-        let Some(text) = text else { return Ok(Vec::new()) };
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io(error)),
+        };
+        if let Some(why) = not_private(&file).map_err(io)? {
+            return Err(StoreError::NotPrivate { path: path(), why });
+        }
+        let mut text = String::new();
+        match (&mut file).take(MAX_FILE).read_to_string(&mut text) {
+            // Not text: broken, and found to be so below.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => text.clear(),
+            read => drop(read.map_err(io)?),
+        }
         let form = serde_json::from_str::<FileForm>(&text);
         let form = form.map_err(|_| StoreError::Broken { path: path() })?;
         Ok(form.logins.into_iter().map(Into::into).collect())
