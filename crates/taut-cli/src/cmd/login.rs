@@ -81,6 +81,13 @@ pub(crate) fn with_kept_tokens(url: &str, http: HttpOptions) -> HttpOptions {
     }
 }
 
+/// The secrets of all logins that are kept, with a name, for what stands between others: a server may repeat a token
+/// that another `taut` has sent.
+pub(crate) fn kept_secrets() -> impl Iterator<Item = (String, String)> {
+    let kept = TokenStore::of_user().and_then(|store| store.secrets().ok()).unwrap_or_default();
+    kept.into_iter().map(|secret| ("token".to_owned(), secret.reveal().to_owned()))
+}
+
 /// What taut sends of a login is a secret, as what a server is given is: in errors, in `--debug`, in captures.
 fn hide(secret: &Secret) {
     secrets::hide("token", secret.reveal());

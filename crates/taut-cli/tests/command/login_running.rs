@@ -157,6 +157,31 @@ fn a_token_of_a_login_is_masked_wherever_the_server_repeats_it() {
     }
 }
 
+/// The same, where the capture is made by a `taut trace` before the bridge that sends the token.
+#[test]
+fn a_token_of_a_login_is_masked_by_a_trace_before_the_bridge() {
+    let (authority, user) = (Authority::start(), User::new("traced"));
+    authority.state().repeats = true;
+    user.log_in(&authority).exits(0);
+    let capture = user.folder.join("capture.jsonl");
+    let taut = env!("CARGO_BIN_EXE_taut");
+    let line =
+        format!("trace -q --record {} -- {taut} bridge {}", capture.display(), authority.url);
+    let mut traced = Bridge::start(&user, &line);
+    traced.open();
+    traced.answer(0);
+    traced.send(1, "tools/call", &json!({ "name": "get_word", "arguments": {} }));
+    let said = traced.answer(1)["error"]["message"].as_str().unwrap().to_owned();
+    assert!(said.contains("hushed"), "the host gets what the server says: {said}");
+    assert_eq!(traced.end().0, Some(0));
+    let capture = std::fs::read_to_string(capture).unwrap();
+    assert!(
+        capture.contains("upstream said no to ***") || capture.contains("Bearer ***"),
+        "{capture}"
+    );
+    assert!(!capture.contains("hushed"), "{capture}");
+}
+
 /// Finding 30, second half: exit code 0, and nothing is opened or kept.
 #[test]
 fn a_server_that_serves_everyone_needs_no_login() {

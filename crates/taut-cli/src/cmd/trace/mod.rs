@@ -137,6 +137,9 @@ pub(crate) fn run(output: &Output, args: &Trace) -> Result<Exit, Problem> {
 fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
     let name = args.name.as_deref().or(args.named.as_deref());
     let (launch, entry) = server_of(output, name, &args.server, &args.config, &args.env)?;
+    // The server may be a `taut bridge` with the tokens of a login.
+    #[cfg(feature = "login")]
+    let entry: Vec<_> = entry.into_iter().chain(crate::cmd::login::kept_secrets()).collect();
     let launch = Launch { cwd: args.cwd.clone().or(launch.cwd), ..launch };
     let masker =
         if args.unmasked { Masker::off() } else { hide::masker(&launch.words, &entry, &args.hide) };
