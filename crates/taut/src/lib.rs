@@ -84,6 +84,7 @@ pub mod wire;
 
 mod json;
 mod mcp;
+pub mod secrets;
 
 #[cfg(feature = "tokio")]
 mod bell;
@@ -99,7 +100,6 @@ mod driver;
 mod ending;
 #[cfg(feature = "tokio")]
 pub mod error;
-#[cfg(feature = "tokio")]
 mod lock;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
@@ -142,7 +142,6 @@ pub use error::ConnectError;
 #[cfg(feature = "tokio")]
 #[doc(inline)]
 pub use error::{Error, Reject, Result};
-pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
 #[cfg(feature = "client")]

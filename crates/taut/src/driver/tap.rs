@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
-use crate::json::masked;
 use crate::rpc::{Message, Messages, read};
+use crate::secrets::masked;
 use crate::wire::{Decoder, Frame, Limits};
 
 /// Where the lines go.

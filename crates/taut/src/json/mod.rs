@@ -5,8 +5,6 @@
 
 #[cfg(all(feature = "server", feature = "client"))]
 pub(crate) mod edit;
-#[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "only the loop shows whole frames"))]
-mod mask;
 mod plain;
 mod raw;
 pub(crate) mod read;
@@ -14,10 +12,6 @@ pub(crate) mod scan;
 mod text;
 mod write;
 
-pub use mask::is_secret_name;
-#[cfg(feature = "tokio")]
-pub(crate) use mask::masked;
-pub(crate) use mask::masked_text;
 pub(crate) use plain::plain;
 pub use raw::{JsonObject, RawJson};
 pub use text::JsonRef;

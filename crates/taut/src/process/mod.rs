@@ -40,6 +40,8 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
+use crate::secrets::Secrets;
+
 use leader::KillOnDrop;
 use shutdown::Shutdown;
 use start::SpawnedProcess;
@@ -77,6 +79,8 @@ with_defaults! {
         pub(crate) tail_limit: usize = TAIL_LIMIT,
         /// Gets each line of stderr, on the runtime's thread; it must not block.
         pub(crate) on_stderr: Option<LineSink>,
+        /// Values that are hidden in stderr before anything of it is kept or passed on.
+        pub(crate) secrets: Option<Secrets>,
         /// Leaves alone what the child left running in its group, provided that it ended without a
         /// signal from us (P12). Our ends of the pipes are closed all the same.
         pub(crate) leave_group: bool,
@@ -144,8 +148,13 @@ impl Child {
         let stdout = ReadPipe::new(stdout).map_err(io)?;
         let tail = Arc::new(Tail::new(options.tail_limit));
         let watch = options.watch(&leader.0.process).map_err(io)?;
-        let stderr =
-            Stderr::new(stderr, Arc::clone(&tail), options.on_stderr.clone()).map_err(io)?;
+        let stderr = Stderr::new(
+            stderr,
+            Arc::clone(&tail),
+            options.on_stderr.clone(),
+            options.secrets.as_ref(),
+        )
+        .map_err(io)?;
         let (asks, inbox) = mpsc::channel(ASKS);
         runtime.spawn(ChildTask {
             leader: Arc::clone(&leader.0),

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use super::sys::{PipeEnd, ReadPipe};
 use crate::lock::lock;
+use crate::secrets::{Masker, Secrets};
 use crate::stream::Source as _;
 
 /// How much of the end of stderr is kept: enough for a stack trace or two, and what one pipe holds.
@@ -138,14 +139,21 @@ pub(super) struct Stderr {
     pipe: Option<ReadPipe>,
     tail: Arc<Tail>,
     lines: Option<Lines>,
+    /// Hides secrets before anything is cut or kept.
+    masker: Option<Masker>,
 }
 
 impl Stderr {
     /// Takes the read end of a pipe.
-    pub(super) fn new(end: PipeEnd, tail: Arc<Tail>, sink: Option<LineSink>) -> io::Result<Self> {
+    pub(super) fn new(
+        end: PipeEnd,
+        tail: Arc<Tail>,
+        sink: Option<LineSink>,
+        secrets: Option<&Secrets>,
+    ) -> io::Result<Self> {
         let pipe = Some(ReadPipe::new(end)?);
         let lines = sink.map(|sink| Lines { sink, partial: Vec::new() });
-        Ok(Self { pipe, tail, lines })
+        Ok(Self { pipe, tail, lines, masker: secrets.map(Masker::values) })
     }
 
     /// Takes in what is there. Never ready: it is done when its owner is.
@@ -183,6 +191,13 @@ impl Stderr {
     }
 
     fn take(&mut self, chunk: &[u8]) {
+        let Some(masker) = &mut self.masker else { return self.keep(chunk) };
+        let mut masked = Vec::with_capacity(chunk.len());
+        masker.push(chunk, &mut masked);
+        self.keep(&masked);
+    }
+
+    fn keep(&mut self, chunk: &[u8]) {
         self.tail.push(chunk);
         let passed = self.lines.as_mut().map(|lines| lines.push(chunk));
         self.check(passed);
@@ -190,6 +205,11 @@ impl Stderr {
 
     fn close(&mut self) {
         self.pipe = None;
+        if let Some(mut masker) = self.masker.take() {
+            let mut rest = Vec::new();
+            masker.end(&mut rest);
+            self.keep(&rest);
+        }
         self.tail.closed.store(true, Ordering::Relaxed);
         let passed = self.lines.as_mut().map(Lines::finish);
         self.check(passed);
@@ -256,7 +276,7 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::<String>::new()));
         let copy = Arc::clone(&seen);
         let sink: LineSink = Arc::new(move |line| copy.lock().unwrap().push(line.into()));
-        let mut stderr = Stderr::new(read, Arc::clone(&tail), Some(sink)).unwrap();
+        let mut stderr = Stderr::new(read, Arc::clone(&tail), Some(sink), None).unwrap();
         rustix::io::write(&write, b"last\nwords").unwrap();
         stderr.finish();
         assert_eq!(tail.text(), "last\nwords");
@@ -269,6 +289,32 @@ mod tests {
                 false
             }
         }));
+    }
+
+    /// A line is cut at 8 KiB, and both halves of a secret across the cut were shown.
+    // About Unix itself: pipes that are polled. Windows: `windows.rs`.
+    #[tokio::test]
+    #[cfg(unix)]
+    async fn a_secret_is_hidden_before_lines_are_cut_and_the_end_is_kept() {
+        use rustix::pipe::PipeFlags;
+
+        let secrets = Secrets::new();
+        secrets.hide("API_KEY", "walrus-carpenter-oyster");
+        for cut in 0..24 {
+            let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let tail = Arc::new(Tail::new(TAIL_LIMIT));
+            let seen = Arc::new(Mutex::new(String::new()));
+            let copy = Arc::clone(&seen);
+            let sink: LineSink = Arc::new(move |line| copy.lock().unwrap().push_str(line));
+            let mut stderr =
+                Stderr::new(read, Arc::clone(&tail), Some(sink), Some(&secrets)).unwrap();
+            let before = "x".repeat(LINE_LIMIT - cut);
+            let line = format!("{before}walrus-carpenter-oyster\nwalrus-");
+            rustix::io::write(&write, line.as_bytes()).unwrap();
+            stderr.finish();
+            assert_eq!(*seen.lock().unwrap(), format!("{before}***walrus-"), "cut at {cut}");
+            assert_eq!(tail.text(), format!("{before}***\nwalrus-"), "cut at {cut}");
+        }
     }
 
     #[test]

@@ -159,6 +159,13 @@ impl Decoder {
         self.buf.len() - self.head
     }
 
+    /// Whether a message has begun and has not ended.
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        use DecodeState::{Body, LongBody};
+        self.held() > 0 || matches!(self.state, Body { .. } | LongBody { .. })
+    }
+
     /// The next frame, if it is whole.
     pub fn poll_frame(&mut self) -> Option<Frame<'_>> {
         let (from, to, framing, offset, too_long) = loop {

@@ -26,7 +26,9 @@ const CLOCKS: &[&[&str]] = &[&["Instant", "now"], &["SystemTime", "now"]];
 const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("json", &["wire"]),
-    ("rpc", &["wire", "json"]),
+    // What is secret, and hiding it in any text; knows no message.
+    ("secrets", &["lock"]),
+    ("rpc", &["wire", "json", "secrets"]),
     ("mcp", &["wire", "json", "rpc"]),
     // What results are checked against; knows JSON and nothing of ours.
     ("schema", &[]),
@@ -43,9 +45,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("threaded", &["lock", "stream"]),
     ("stdio", &["lock", "stream", "threaded", "width", "win32"]),
     // Child processes; knows nothing of messages.
-    ("process", &["bell", "lock", "stream", "threaded", "width", "win32"]),
+    ("process", &["bell", "lock", "secrets", "stream", "threaded", "width", "win32"]),
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
-    ("driver", &["wire", "json", "rpc", "bell", "ending", "lock", "stream"]),
+    ("driver", &["wire", "json", "rpc", "secrets", "bell", "ending", "lock", "stream"]),
     // The seam for transports outside the crate; knows messages and no method.
     ("transport", &["json", "rpc", "ending", "lock", "stream", "driver"]),
     (
@@ -79,6 +81,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "schema",
             "ending",
             "lock",
+            "secrets",
             "error",
             "stream",
             "stdio",

@@ -13,6 +13,7 @@ use crate::json::RawJson;
 use crate::mcp::{ClientCapabilities, Era, Implementation, Revision};
 use crate::process::{ChildOptions, GracePeriods};
 use crate::rpc::Params;
+use crate::secrets::Secrets;
 pub(crate) use crate::transport::bounded;
 use crate::wire::{Framing, Limits};
 
@@ -124,6 +125,10 @@ setters! { ClientBuilder;
     /// Gets each line that the server writes to stderr. It must not block.
     on_stderr(sink: impl Fn(&str) + Send + Sync + 'static)
         => settings.child.on_stderr = Some(Arc::new(sink));
+
+    /// Hides these values in what the server writes to stderr, in every spelling, before it is cut into lines or
+    /// kept for errors. Values that are added later are hidden from then on.
+    secrets(secrets: Secrets) => settings.child.secrets = Some(secrets);
 
     /// Gets what happens besides answers: notifications, broken messages, restarts. It must not block.
     on_event(hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static)

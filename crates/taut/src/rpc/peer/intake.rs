@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use super::{Event, Events, Peer, Trouble, TroubleKind};
-use crate::json::masked_text;
 use crate::rpc::error::{ErrorObject, excerpt};
 use crate::rpc::message::{Fault, Malformed, Message, Messages};
 use crate::rpc::read::{read, salvage};
 use crate::rpc::write;
+use crate::secrets::masked;
 use crate::wire::{Frame, Framing};
 
 /// After so many bad frames in a row they are no longer answered: two peers that take each other's
@@ -258,12 +258,8 @@ impl Peer {
         if self.troubles.len() < TROUBLES {
             /// Long enough for any excerpt, however wide its characters.
             const LOOKED_AT: usize = 1024;
-            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LOOKED_AT)]);
-            self.troubles.push_back(Trouble {
-                kind,
-                offset,
-                excerpt: excerpt(&masked_text(&text)),
-            });
+            let text = masked(&bytes[..bytes.len().min(LOOKED_AT)]);
+            self.troubles.push_back(Trouble { kind, offset, excerpt: excerpt(&text) });
         }
     }
 }
