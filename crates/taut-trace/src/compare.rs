@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::mask::MASK;
+use crate::ours::MASK;
 
 /// A path that is not compared: names and positions with `/` before each, `*` for any of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

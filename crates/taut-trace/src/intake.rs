@@ -4,8 +4,8 @@
 //! buffer. Must not know files or threads.
 
 use crate::format::{self, End, Framing, Gap, Sent, Side, Stream};
-use crate::mask::Masker;
-use crate::ours::{Decoder, Frame, Limits, Wire};
+use crate::missed::{HEADER, Missed};
+use crate::ours::{Decoder, Frame, Limits, Masker, Wire};
 
 /// The longest message that is kept whole. A longer one is recorded with its first 4 KiB and marked.
 /// Twice what hosts are known to send at once; a recorder must not need more memory than a server.
@@ -19,6 +19,9 @@ pub const LONGEST_LINE: usize = 16 << 10;
 pub struct Intake {
     masker: Masker,
     messages: [Messages; 2],
+    /// Of stderr, before it is cut into lines that are not too long.
+    words: Masker,
+    /// What has come of the last line of stderr, without its secrets.
     stderr: Vec<u8>,
     /// After a gap, the rest of a line whose beginning is missing is left out.
     stderr_torn: bool,
@@ -39,8 +42,6 @@ struct Messages {
     tail: Vec<u8>,
 }
 
-const HEADER: &[u8] = b"Content-Length:";
-
 impl Intake {
     /// Nothing has come yet.
     #[must_use]
@@ -53,7 +54,8 @@ impl Intake {
             tail: Vec::new(),
         });
         let (stderr, masked, places) = (Vec::new(), Vec::new(), Vec::new());
-        Self { masker, messages, stderr, stderr_torn: false, masked, places }
+        let words = masker.another();
+        Self { masker, messages, words, stderr, stderr_torn: false, masked, places }
     }
 
     /// Takes the next bytes of a stream and appends the lines that they complete.
@@ -90,9 +92,8 @@ impl Intake {
     pub fn closed(&mut self, at: u64, stream: Stream, out: &mut Vec<u8>) {
         match stream {
             Stream::Stderr => {
-                let line = std::mem::take(&mut self.stderr);
-                if !line.is_empty() {
-                    self.stderr_line(at, &line, out);
+                if self.words.held() + self.stderr.len() > 0 {
+                    self.flush_stderr(at, out);
                 }
             }
             Stream::Client | Stream::Server => {
@@ -103,26 +104,24 @@ impl Intake {
         format::write_close(out, at, stream);
     }
 
-    /// Bytes of a stream are missing from here on. What was begun before is lost with them.
-    pub fn gap(&mut self, at: u64, stream: Stream, bytes: u64, lines: u64, out: &mut Vec<u8>) {
-        let begun = match stream {
+    /// This of a stream is missing from here on. What was begun before is lost with it.
+    pub(crate) fn gap(&mut self, at: u64, stream: Stream, missed: &Missed, out: &mut Vec<u8>) {
+        let (begun, records) = match stream {
             Stream::Stderr => {
-                self.stderr_torn = true;
-                std::mem::take(&mut self.stderr).len()
+                let begun = self.words.held() + self.stderr.len();
+                self.words = self.words.another();
+                self.stderr.clear();
+                // Each line is a record, also one that is empty.
+                let known = std::mem::replace(&mut self.stderr_torn, !missed.ends_line);
+                let counted = u64::from(known && missed.lines > 0);
+                let last = u64::from(!missed.ends_line && !(known && missed.lines == 0));
+                (begun, missed.lines - counted + last)
             }
-            Stream::Client | Stream::Server => {
-                let messages = &mut self.messages[stream as usize];
-                messages.torn = true;
-                messages.tail.clear();
-                let begun = messages.decoder.held();
-                messages.decoder = decoder();
-                begun
-            }
+            Stream::Client | Stream::Server => self.messages[stream as usize].gap(missed),
         };
-        let bytes = bytes + begun as u64;
+        let bytes = missed.bytes + begun as u64;
         let why = "the recorder was too slow".to_owned();
-        let gap = Gap { from: Some(stream), bytes, records: lines.max(1), why };
-        format::write_gap(out, at, &gap);
+        format::write_gap(out, at, &Gap { from: Some(stream), bytes, records, why });
     }
 
     /// The process was started.
@@ -174,36 +173,85 @@ impl Intake {
                 self.stderr_torn = !ends;
                 continue;
             }
-            let mut piece = piece.strip_suffix(b"\n").unwrap_or(piece);
-            while self.stderr.len() + piece.len() > LONGEST_LINE {
-                let (now, later) = piece.split_at(LONGEST_LINE - self.stderr.len());
-                self.stderr.extend_from_slice(now);
-                self.flush_stderr(at, out);
-                piece = later;
-            }
-            self.stderr.extend_from_slice(piece);
+            self.words.push(piece.strip_suffix(b"\n").unwrap_or(piece), &mut self.stderr);
             if ends {
                 self.flush_stderr(at, out);
+            } else {
+                self.cut_stderr(at, out);
             }
         }
     }
 
-    fn flush_stderr(&mut self, at: u64, out: &mut Vec<u8>) {
-        let mut line = std::mem::take(&mut self.stderr);
-        self.stderr_line(at, line.strip_suffix(b"\r").unwrap_or(&line), out);
-        line.clear();
-        self.stderr = line;
+    /// Writes what is too much for one record.
+    fn cut_stderr(&mut self, at: u64, out: &mut Vec<u8>) {
+        let mut done = 0;
+        while self.stderr.len() - done > LONGEST_LINE {
+            let cut = whole_characters(&self.stderr[done..done + LONGEST_LINE]);
+            format::write_stderr(out, at, &self.stderr[done..done + cut]);
+            done += cut;
+        }
+        self.stderr.drain(..done);
     }
 
-    fn stderr_line(&mut self, at: u64, line: &[u8], out: &mut Vec<u8>) {
-        self.masked.clear();
-        self.places.clear();
-        self.masker.apply_to_cut(line, &mut self.masked, &mut self.places);
-        format::write_stderr(out, at, &self.masked);
+    /// A line has ended.
+    fn flush_stderr(&mut self, at: u64, out: &mut Vec<u8>) {
+        self.words.end(&mut self.stderr);
+        if self.stderr.ends_with(b"\r") {
+            self.stderr.pop();
+        }
+        self.cut_stderr(at, out);
+        format::write_stderr(out, at, &self.stderr);
+        self.stderr.clear();
     }
 }
 
+/// How many of these bytes to take so that a character at the end stays in one piece.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let inner = bytes.iter().rev().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
+    let start = bytes.len() - inner - 1;
+    let missing = match bytes[start] {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF7 => 4,
+        _ => 1,
+    };
+    if inner + 1 < missing { start } else { bytes.len() }
+}
+
 impl Messages {
+    /// This is missing from here on: how many bytes were begun before, and how many records are lost.
+    fn gap(&mut self, missed: &Missed) -> (usize, u64) {
+        let before = std::mem::replace(&mut self.decoder, decoder());
+        let (begun, inside) = (before.held() + self.tail.len(), before.is_inside());
+        let mut across = std::mem::take(&mut self.tail);
+        let before = across.len();
+        across.extend_from_slice(&missed.first);
+        // After a gap that ended within a message, all up to the next one was counted then.
+        let known = std::mem::replace(&mut self.torn, true);
+        if self.framing == Framing::Headers {
+            let last = u64::from(!known && inside);
+            let whole = find(&across, HEADER).is_some_and(|at| at < before);
+            // A header that is cut in two by the end of the gap is known all the same.
+            if missed.bytes < HEADER.len() as u64 && !whole {
+                self.tail = across;
+            } else {
+                self.tail.extend_from_slice(&HEADER[..missed.header]);
+            }
+            return (begun, missed.headers + last + u64::from(whole));
+        }
+        // Blanks before a message are no part of it.
+        let began = missed.content || (missed.lines == 0 && (known || inside));
+        self.torn = !missed.ends_line && began;
+        let mut records = missed.lines - missed.blank;
+        if missed.lines > 0 && known {
+            records -= u64::from(!missed.first_blank);
+        } else if missed.first_blank && inside {
+            records += 1;
+        }
+        let goes_on = known && missed.lines == 0;
+        (begun, records + u64::from(self.torn && !goes_on))
+    }
+
     /// What can be decoded of these bytes: all of them, or after a gap those from the next beginning of
     /// a message on.
     fn mend<'b>(&mut self, bytes: &'b [u8]) -> Option<&'b [u8]> {
@@ -221,7 +269,11 @@ impl Messages {
         let across = find(&self.tail, HEADER).filter(|at| *at < before);
         let found = across.map(|_| 0).or_else(|| find(bytes, HEADER));
         let Some(at) = found else {
-            self.tail = bytes[bytes.len().saturating_sub(HEADER.len() - 1)..].to_vec();
+            if bytes.len() >= HEADER.len() {
+                self.tail = bytes.to_vec();
+            }
+            let gone = self.tail.len().saturating_sub(HEADER.len() - 1);
+            self.tail.drain(..gone);
             return None;
         };
         if let Some(at) = across {

@@ -13,10 +13,71 @@ fn texts(out: &[u8]) -> Vec<String> {
     let text = |event: Event| match event {
         Event::Message(message) => message.body.text().into_owned(),
         Event::Stderr(body) => format!("stderr {}", body.text()),
-        Event::Gap(gap) => format!("gap {}", gap.bytes),
+        Event::Gap(gap) => format!("gap {} of {}", gap.bytes, gap.records),
         other => format!("{other:?}"),
     };
     events(out).into_iter().map(text).collect()
+}
+
+fn missed(bytes: &[u8]) -> Missed {
+    let mut missed = Missed::default();
+    missed.add(bytes);
+    missed
+}
+
+/// Wherever a stream has holes, each hole is as large as its record says.
+#[test]
+fn what_is_recorded_and_what_is_missing_are_all_that_passed_at_each_gap() {
+    let mut seed = 7_u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).unwrap() % below
+    };
+    for round in 0..300 {
+        let stream = [Stream::Client, Stream::Server, Stream::Stderr][round % 3];
+        let headers = stream != Stream::Stderr && round % 2 == 0;
+        let message = |at: usize| {
+            let body = format!("{{\"n\":{at},\"x\":\"{}\"}}", "y".repeat(at % 40));
+            match headers {
+                true => format!("Content-Length: {}\r\n\r\n{body}", body.len()),
+                false if at % 7 == 0 && stream != Stream::Stderr => format!("\r\n \n{body}\r\n"),
+                false => format!("{body}\n"),
+            }
+        };
+        let all: String = (0..60).map(message).collect();
+        let (mut intake, mut out) = (Intake::new(Masker::off()), Vec::new());
+        let mut rest = all.as_bytes();
+        // The first message says how the others are framed.
+        let (first, after) = rest.split_at(message(0).len());
+        intake.bytes(1, stream, first, &mut out);
+        rest = after;
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at((1 + random(90)).min(rest.len()));
+            match random(3) {
+                0 => intake.gap(1, stream, &missed(piece), &mut out),
+                _ => intake.bytes(1, stream, piece, &mut out),
+            }
+            rest = later;
+        }
+        intake.closed(1, stream, &mut out);
+        let mut next = 0;
+        for event in events(&out) {
+            let text = match event {
+                Event::Message(message) => message.body.text().into_owned(),
+                Event::Stderr(body) => body.text().into_owned(),
+                Event::Gap(gap) => {
+                    next += gap.records;
+                    continue;
+                }
+                _ => continue,
+            };
+            let value: serde_json::Value =
+                serde_json::from_str(&text).unwrap_or_else(|_| panic!("round {round}: {text}"));
+            assert_eq!(value["n"], next, "round {round}: {}", String::from_utf8_lossy(&out));
+            next += 1;
+        }
+        assert_eq!(next, 60, "round {round}: {}", String::from_utf8_lossy(&out));
+    }
 }
 
 #[test]
@@ -67,10 +128,15 @@ fn after_a_gap_the_next_whole_line_is_the_next_record() {
     let mut intake = Intake::new(Masker::off());
     let mut out = Vec::new();
     intake.bytes(1, Stream::Server, b"{\"a\":1}\n{\"beg", &mut out);
-    intake.gap(2, Stream::Server, 100, 3, &mut out);
+    intake.gap(2, Stream::Server, &missed(b"in\"}\n{\"lost\":1}\n{\"x\""), &mut out);
     intake.bytes(3, Stream::Server, b"middle of a lost line", &mut out);
     intake.bytes(3, Stream::Server, b" end\n{\"b\":2}\n", &mut out);
-    assert_eq!(texts(&out), ["{\"a\":1}", "gap 105", "{\"b\":2}"]);
+    assert_eq!(texts(&out), ["{\"a\":1}", "gap 25 of 3", "{\"b\":2}"]);
+    // What ended with a line is followed by a whole one.
+    let mut out = Vec::new();
+    intake.gap(4, Stream::Server, &missed(b"{\"c\":3}\n"), &mut out);
+    intake.bytes(5, Stream::Server, b"{\"d\":4}\n", &mut out);
+    assert_eq!(texts(&out), ["gap 8 of 1", "{\"d\":4}"]);
 }
 
 #[test]
@@ -81,10 +147,10 @@ fn after_a_gap_in_header_framing_the_next_header_counts_wherever_it_is_cut() {
         let mut intake = Intake::new(Masker::off());
         let mut out = Vec::new();
         intake.bytes(1, Stream::Server, message, &mut out);
-        intake.gap(2, Stream::Server, 10, 0, &mut out);
+        intake.gap(2, Stream::Server, &missed(b"Content-Length: 99\r\n\r\n{"), &mut out);
         intake.bytes(3, Stream::Server, &stream[..cut], &mut out);
         intake.bytes(3, Stream::Server, &stream[cut..], &mut out);
-        assert_eq!(texts(&out), ["{\"a\":1}", "gap 10", "{\"a\":1}"], "cut at {cut}");
+        assert_eq!(texts(&out), ["{\"a\":1}", "gap 23 of 1", "{\"a\":1}"], "cut at {cut}");
     }
 }
 
@@ -132,4 +198,38 @@ fn after_a_bad_header_the_next_message_is_recorded() {
     let all = texts(&out);
     assert!(all[0].starts_with("Fault { from: Server"), "{all:?}");
     assert_eq!(all[all.len() - 2..], ["{\"a\":1}", "{\"b\":2}"], "{all:?}");
+}
+
+const SECRET: &str = "walrus&carpenter-oyster-0123456789";
+
+fn shown(bytes: &[&[u8]]) -> String {
+    let secrets = taut::secrets::Secrets::new();
+    secrets.hide("MY_API_TOKEN", SECRET);
+    let (mut intake, mut out) = (Intake::new(Masker::new(&secrets)), Vec::new());
+    for piece in bytes {
+        intake.bytes(1, Stream::Stderr, piece, &mut out);
+    }
+    intake.closed(1, Stream::Stderr, &mut out);
+    let text = |event| match event {
+        Event::Stderr(body) => Some(body.text().into_owned()),
+        _ => None,
+    };
+    events(&out).into_iter().filter_map(text).collect::<Vec<_>>().join("|")
+}
+
+/// A long line is cut into several; the end of a secret across the cut was shown.
+#[test]
+fn a_secret_across_the_cut_of_a_long_line_of_stderr_is_masked() {
+    for secret in [SECRET, r"walrus\u0026carpenter-oyster-0123456789"] {
+        for cut in 0..=secret.len() {
+            let line = format!("{}{secret} after\n", "x".repeat(LONGEST_LINE - cut));
+            for at in [LONGEST_LINE - 3, LONGEST_LINE, LONGEST_LINE + 3] {
+                let (one, two) = line.as_bytes().split_at(at);
+                let shown = shown(&[one, two]);
+                assert!(shown.replace('|', "").ends_with("x*** after"), "{cut}, {at}: {shown}");
+            }
+        }
+    }
+    // A line that ends as a secret begins is whole, nevertheless.
+    assert_eq!(shown(&[b"its walrus\n", b"a w"]), "its walrus|a w");
 }

@@ -47,6 +47,27 @@ pub(crate) fn replaced(text: &str, path: &[&str], value: &str) -> String {
     }
 }
 
+/// The text with each string that is a key of `others` replaced by what is there. One reading of the text, however
+/// many there are.
+pub(crate) fn exchanged(text: &str, others: &HashMap<String, String>) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = rest.find('"') {
+        let mut escaped = false;
+        let is_end = |c: char| {
+            let end = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            end
+        };
+        let Some(long) = rest[start + 1..].find(is_end) else { break };
+        let end = start + long + 2;
+        let string = &rest[start..end];
+        out.push_str(&rest[..start]);
+        out.push_str(others.get(string).map_or(string, String::as_str));
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
 /// A value written so that equal values are equal text: members by name.
 pub(crate) fn canonical(value: &Value) -> String {
     let mut sorted = value.clone();
@@ -57,6 +78,19 @@ pub(crate) fn canonical(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_strings_are_exchanged_and_nothing_else() {
+        let others = [(r#""a""#, r#""x\"y""#), (r#""\"""#, r#""q""#)];
+        let others = others.map(|(old, new)| (old.to_owned(), new.to_owned())).into();
+        for (text, now) in [
+            (r#"{"a":"a","b":["ba","\""]}"#, r#"{"x\"y":"x\"y","b":["ba","q"]}"#),
+            (r#""\"a\"""#, r#""\"a\"""#),
+            ("no string, \"half", "no string, \"half"),
+        ] {
+            assert_eq!(exchanged(text, &others), now);
+        }
+    }
 
     #[test]
     fn a_member_is_found_and_replaced_and_the_rest_stays() {

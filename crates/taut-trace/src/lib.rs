@@ -5,7 +5,7 @@
 //! the bytes, without making them wait; [`Capture`] reads one.
 //!
 //! Everything but [`Recorder`] is pure: bytes and times are arguments. Of the `taut` library only the
-//! decoder of frames (`ours.rs`) and the list of secret names are used.
+//! decoder of frames and what hides secrets are used (`ours.rs`).
 
 mod base64;
 mod calls;
@@ -14,7 +14,7 @@ mod diff;
 mod format;
 mod intake;
 mod json;
-mod mask;
+mod missed;
 mod mock;
 mod ours;
 mod page;
@@ -35,7 +35,6 @@ pub use format::{
     write_close, write_end, write_fault, write_gap, write_message, write_start, write_stderr,
 };
 pub use intake::{Intake, LONGEST_LINE, LONGEST_MESSAGE};
-pub use mask::{MASK, Masker, SHORTEST, begins_like_token};
 pub use mock::Mock;
 pub use page::{document, policy};
 pub use read::{Capture, ReadError, Reader, header, record};

@@ -4,7 +4,7 @@
 //! all that it had sent before it. A client that takes another way is answered all the same, after a
 //! moment: a request that was recorded gets its answer, another an error that says so.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use serde_json::json;
@@ -26,14 +26,87 @@ struct Given {
     token: Option<String>,
 }
 
+/// Where steps of the client are found by what they say, the first of them that has not happened yet.
+#[derive(Debug, Default)]
+struct Index {
+    /// Requests, by their method and what they ask for.
+    requests: HashMap<(Option<String>, String), Steps>,
+    /// Notifications by their label.
+    notifications: HashMap<String, Steps>,
+    /// Answers by their id.
+    answers: HashMap<Option<String>, Steps>,
+    /// All that are no requests.
+    plain: Steps,
+}
+
+/// Steps in their order.
+#[derive(Debug, Default)]
+struct Steps {
+    left: VecDeque<usize>,
+    last: Option<usize>,
+}
+
+impl Steps {
+    fn add(&mut self, at: usize) {
+        self.left.push_back(at);
+        self.last = Some(at);
+    }
+
+    /// The first that has not happened.
+    fn next(&mut self, done: &[bool]) -> Option<usize> {
+        while let Some(at) = self.left.front() {
+            if !done[*at] {
+                return Some(*at);
+            }
+            self.left.pop_front();
+        }
+        None
+    }
+}
+
+impl Index {
+    fn new(steps: &[Step]) -> Self {
+        let mut index = Self::default();
+        for (at, step) in steps.iter().enumerate() {
+            if step.from != Side::Client || step.text.is_none() {
+                continue;
+            }
+            let talk = &step.talk;
+            match talk.kind() {
+                Kind::Request => {
+                    let key = (talk.method.clone(), asked(talk));
+                    index.requests.entry(key).or_default().add(at);
+                    continue;
+                }
+                Kind::Notification => {
+                    index.notifications.entry(talk.label()).or_default().add(at);
+                }
+                Kind::Answer => index.answers.entry(talk.id.clone()).or_default().add(at),
+                Kind::Stray => {}
+            }
+            index.plain.add(at);
+        }
+        index
+    }
+}
+
 /// The server of a capture.
 #[derive(Debug)]
 pub struct Mock {
     steps: Vec<Step>,
+    index: Index,
+    /// What the server says about each request, by its step.
+    effects: HashMap<usize, Vec<usize>>,
     /// Whether the client has sent a step, or we have said it.
     done: Vec<bool>,
+    /// All steps before this one are done.
+    first: usize,
+    /// What belongs to requests that this client has sent, and was not said.
+    owed: BTreeSet<usize>,
     /// Recorded requests that this client has sent.
     given: HashMap<usize, Given>,
+    /// The same, by the ids that were recorded.
+    by_id: HashMap<String, usize>,
     waiting: VecDeque<String>,
     last: Duration,
     ended: bool,
@@ -45,10 +118,21 @@ impl Mock {
     #[must_use]
     pub fn new(capture: &Capture) -> Self {
         let steps = steps(capture);
+        let mut effects: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.from == Side::Server) {
+            if let Some(cause) = step.cause {
+                effects.entry(cause).or_default().push(at);
+            }
+        }
         Self {
+            index: Index::new(&steps),
+            effects,
             done: vec![false; steps.len()],
+            first: 0,
+            owed: BTreeSet::new(),
             steps,
             given: HashMap::new(),
+            by_id: HashMap::new(),
             waiting: VecDeque::new(),
             last: Duration::ZERO,
             ended: false,
@@ -67,11 +151,19 @@ impl Mock {
         self.last = now;
         let body = Body::Text(String::from_utf8_lossy(bytes).into_owned());
         for talk in talks(&body) {
-            match talk.kind() {
-                Kind::Request => self.request(&talk),
-                Kind::Notification => self.mark(|step| step.talk.label() == talk.label()),
-                Kind::Answer => self.mark(|step| step.talk.id == talk.id),
-                Kind::Stray => self.mark(|_| true),
+            let Index { notifications, answers, plain, .. } = &mut self.index;
+            let steps = match talk.kind() {
+                Kind::Request => {
+                    self.request(&talk);
+                    continue;
+                }
+                Kind::Notification => notifications.get_mut(&talk.label()),
+                Kind::Answer => answers.get_mut(&talk.id),
+                Kind::Stray => Some(plain),
+            };
+            // The first thing of the client's that has not happened yet and is meant by this.
+            if let Some(at) = steps.and_then(|steps| steps.next(&self.done)) {
+                self.done[at] = true;
             }
         }
     }
@@ -94,6 +186,7 @@ impl Mock {
         let patient = !self.ended && now.saturating_sub(self.last) < PATIENCE;
         let next = self.in_order().or_else(|| if patient { None } else { self.out_of_order() })?;
         self.done[next] = true;
+        self.owed.remove(&next);
         Some(self.text(next))
     }
 
@@ -104,66 +197,53 @@ impl Mock {
     }
 
     /// The next thing to say, if everything before it has happened.
-    fn in_order(&self) -> Option<usize> {
-        let first = self.done.iter().position(|done| !done)?;
-        (self.steps[first].from == Side::Server).then_some(first)
+    fn in_order(&mut self) -> Option<usize> {
+        while *self.done.get(self.first)? {
+            self.first += 1;
+        }
+        (self.steps[self.first].from == Side::Server).then_some(self.first)
     }
 
     /// The first thing that belongs to a request that was sent.
     fn out_of_order(&self) -> Option<usize> {
-        let fits = |at: &usize| {
-            let step = &self.steps[*at];
-            let caused = step.cause.is_some_and(|cause| self.given.contains_key(&cause));
-            step.from == Side::Server && !self.done[*at] && caused
-        };
-        (0..self.steps.len()).find(fits)
+        self.owed.first().copied()
     }
 
     fn request(&mut self, talk: &Talk) {
         let Some(id) = talk.id.clone() else { return };
         let given = Given { id, token: talk.progress_token() };
-        let is_it = |step: &Step| {
-            step.from == Side::Client
-                && step.talk.kind() == Kind::Request
-                && step.talk.method == talk.method
-                && asked(&step.talk) == asked(talk)
+        let asked = asked(talk);
+        let all = self.index.requests.get_mut(&(talk.method.clone(), asked));
+        let (next, last) = match all {
+            Some(steps) => (steps.next(&self.done), steps.last),
+            None => (None, None),
         };
-        let all: Vec<usize> = (0..self.steps.len()).filter(|at| is_it(&self.steps[*at])).collect();
-        if let Some(at) = all.iter().find(|at| !self.done[**at]) {
-            self.done[*at] = true;
-            self.given.insert(*at, given);
+        let effects = |at: usize| self.effects.get(&at).map_or(&[][..], Vec::as_slice);
+        if let Some(at) = next {
+            self.done[at] = true;
+            self.owed.extend(effects(at).iter().filter(|effect| !self.done[**effect]));
+            if let Some(id) = &self.steps[at].talk.id {
+                self.by_id.insert(id.clone(), at);
+            }
+            self.given.insert(at, given);
             return;
         }
         // Asked more often than it was recorded: the last answer again.
-        let answer = all.last().and_then(|cause| {
-            let answers =
-                |step: &&Step| step.cause == Some(*cause) && step.talk.kind() == Kind::Answer;
-            self.steps.iter().rev().find(answers)
-        });
+        let is_answer = |at: &&usize| self.steps[**at].talk.kind() == Kind::Answer;
+        let answer = last.and_then(|cause| effects(cause).iter().rev().find(is_answer));
+        let answer = answer.map(|at| &self.steps[*at]);
         let text = match answer.and_then(|step| step.text.as_ref()) {
             Some(text) => json::replaced(text, &["id"], &given.id),
             None => {
                 self.unknown += 1;
                 let message = format!("the capture has no answer for {}", talk.label());
-                let asked = asked(talk);
+                let asked = crate::script::asked(talk);
                 let error =
                     json!({ "code": -32603, "message": message, "data": { "params": asked } });
                 format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, given.id)
             }
         };
         self.waiting.push_back(text);
-    }
-
-    /// Marks the first thing of the client's that has not happened yet and is meant by this.
-    fn mark(&mut self, is_it: impl Fn(&Step) -> bool) {
-        let fits = |at: &usize| {
-            let step = &self.steps[*at];
-            let plain = step.talk.kind() != Kind::Request && step.text.is_some();
-            step.from == Side::Client && plain && !self.done[*at] && is_it(step)
-        };
-        if let Some(at) = (0..self.steps.len()).find(fits) {
-            self.done[at] = true;
-        }
     }
 
     /// What is said, with the ids and tokens of this client.
@@ -183,9 +263,8 @@ impl Mock {
         // A change is told under the id of the request that listens.
         let listens = ["params", "_meta", "io.modelcontextprotocol/subscriptionId"];
         if let Some(id) = json::member(&text, &listens) {
-            let listening =
-                self.given.iter().find(|(at, _)| self.steps[**at].talk.id.as_deref() == Some(id));
-            if let Some((_, given)) = listening {
+            let listening = self.by_id.get(id).and_then(|at| self.given.get(at));
+            if let Some(given) = listening {
                 text = json::replaced(&text, &listens, &given.id);
             }
         }

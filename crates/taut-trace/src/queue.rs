@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::format::{End, Framing, Side, Stream};
+use crate::missed::Missed;
 
 /// How many bytes wait at most, with those that the recorder is at. A burst of this size is recorded whole;
 /// with all else a recorder stays below 16 MiB.
@@ -40,8 +41,8 @@ pub(crate) enum What {
         framing: Framing,
         len: usize,
     },
-    /// So many bytes and lines of a stream did not fit.
-    Missed(Stream, u64, u64),
+    /// This of a stream did not fit.
+    Missed(Stream, Missed),
     /// A stream has ended.
     Closed(Stream),
     Started(u32),
@@ -53,20 +54,20 @@ pub(crate) enum What {
 pub(crate) struct Batch {
     pub(crate) bytes: Vec<u8>,
     pub(crate) marks: Vec<(u64, What)>,
-    /// Per stream: bytes and lines that did not fit, after all that did.
-    pub(crate) dropped: [(u64, u64); 3],
+    /// Per stream what did not fit, after all that did.
+    pub(crate) dropped: [Missed; 3],
 }
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.marks.is_empty() && self.dropped.iter().all(|(bytes, _)| *bytes == 0)
+        self.marks.is_empty() && self.dropped.iter().all(|missed| missed.bytes == 0)
     }
 
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);
         self.marks.clear();
-        self.dropped = [(0, 0); 3];
+        self.dropped = Default::default();
     }
 }
 
@@ -99,8 +100,7 @@ impl Queue {
 
     /// Hands bytes over, or counts them.
     pub(crate) fn bytes(&self, at: u64, stream: Stream, bytes: &[u8]) {
-        let lines = || bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-        self.add(at, stream, bytes, What::Bytes(stream, bytes.len()), lines);
+        self.add(at, stream, bytes, What::Bytes(stream, bytes.len()), Missed::add);
     }
 
     /// Hands over a whole message of one connection, or counts it.
@@ -117,7 +117,7 @@ impl Queue {
             Side::Server => Stream::Server,
         };
         let what = What::Message { link, from, framing, len: bytes.len() };
-        self.add(at, stream, bytes, what, || 1);
+        self.add(at, stream, bytes, what, Missed::add_message);
     }
 
     fn add(
@@ -126,7 +126,7 @@ impl Queue {
         stream: Stream,
         bytes: &[u8],
         what: What,
-        records: impl FnOnce() -> u64,
+        miss: impl FnOnce(&mut Missed, &[u8]),
     ) {
         let mut state = self.lock();
         let room = LIMIT - state.taken;
@@ -134,9 +134,8 @@ impl Queue {
         let dropped = &mut batch.dropped[stream as usize];
         let fits = batch.bytes.len() + bytes.len() <= room && batch.marks.len() < PIECES;
         // After a piece that was dropped, the rest of this batch would have a hole before it.
-        if !fits || dropped.0 > 0 {
-            dropped.0 += bytes.len() as u64;
-            dropped.1 += records();
+        if !fits || dropped.bytes > 0 {
+            miss(dropped, bytes);
         } else {
             if batch.bytes.capacity() - batch.bytes.len() < bytes.len() {
                 batch.bytes.reserve_exact(bytes.len().max(GROWTH));
@@ -154,9 +153,9 @@ impl Queue {
         let batch = &mut state.batch;
         // What is missing is missing before this.
         for stream in Stream::ALL {
-            let (bytes, lines) = std::mem::take(&mut batch.dropped[stream as usize]);
-            if bytes > 0 {
-                batch.marks.push((at, What::Missed(stream, bytes, lines)));
+            let missed = std::mem::take(&mut batch.dropped[stream as usize]);
+            if missed.bytes > 0 {
+                batch.marks.push((at, What::Missed(stream, missed)));
             }
         }
         batch.marks.push((at, what));
@@ -194,6 +193,13 @@ impl Queue {
         state.taken = state.batch.bytes.len();
         std::mem::swap(&mut state.batch, into);
         more
+    }
+
+    /// Whether the recorder waits for more.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.idle && state.batch.is_empty()
     }
 
     /// The recorder is done.

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::format::{self, End, Framing, Gap, Header, Sent, Side, Stream, VERSION};
+use crate::format::{self, End, Event, Framing, Gap, Header, Sent, Side, Stream, VERSION};
 use crate::intake::Intake;
-use crate::mask::Masker;
+use crate::ours::Masker;
 use crate::queue::{Batch, Queue, What};
 use crate::stamp;
 
@@ -216,9 +216,7 @@ fn record(shared: &Shared, header: &Header, mut intake: Intake, mut sink: Sink) 
                     let sent = Sent { from, framing, bom: false, cr: false, cut: false, link };
                     intake.message(at, sent, body, &mut sink.lines);
                 }
-                What::Missed(stream, bytes, lines) => {
-                    intake.gap(at, stream, bytes, lines, &mut sink.lines);
-                }
+                What::Missed(stream, missed) => intake.gap(at, stream, &missed, &mut sink.lines),
                 What::Closed(stream) => intake.closed(at, stream, &mut sink.lines),
                 What::Started(pid) => intake.started(at, pid, &mut sink.lines),
                 What::Ended(end) => intake.ended(at, &end, &mut sink.lines),
@@ -228,14 +226,15 @@ fn record(shared: &Shared, header: &Header, mut intake: Intake, mut sink: Sink) 
             }
         }
         for stream in Stream::ALL {
-            let (dropped, lines) = batch.dropped[stream as usize];
-            if dropped > 0 {
-                intake.gap(last, stream, dropped, lines, &mut sink.lines);
+            let missed = &batch.dropped[stream as usize];
+            if missed.bytes > 0 {
+                intake.gap(last, stream, missed, &mut sink.lines);
             }
         }
         sink.flush(shared);
     }
     sink.flush(shared);
+    sink.last(shared);
     shared.queue.finish();
 }
 
@@ -272,8 +271,16 @@ impl Sink {
         self.lines.shrink_to(2 * PIECE);
     }
 
+    /// Says what is missing at the end, where nothing was written after it.
+    fn last(&mut self, shared: &Shared) {
+        if self.lost > 0 {
+            // A line that says so may stand beyond the limit.
+            self.limit = None;
+            self.write(shared);
+        }
+    }
+
     fn write(&mut self, shared: &Shared) {
-        let records = self.lines.iter().filter(|byte| **byte == b'\n').count() as u64;
         let mut first = Vec::new();
         if self.torn {
             first.push(b'\n');
@@ -285,7 +292,7 @@ impl Sink {
         let Some(file) = &mut self.file else { return };
         let size = self.good + (first.len() + self.lines.len()) as u64;
         if self.limit.is_some_and(|limit| size > limit) {
-            self.lost += records;
+            self.lost += records(&self.lines);
             self.why = "the file has reached its limit".to_owned();
             return;
         }
@@ -296,7 +303,7 @@ impl Sink {
                 (self.lost, self.torn) = (0, false);
             }
             Err(error) => {
-                self.lost += records;
+                self.lost += records(&self.lines);
                 self.why = format!("it could not be written: {error}");
                 // Half a line would spoil the next one.
                 let back = file.set_len(self.good).and_then(|()| {
@@ -306,6 +313,15 @@ impl Sink {
             }
         }
     }
+}
+
+/// How many records these lines stand for: a gap that cannot be written stands for those that it counts.
+fn records(lines: &[u8]) -> u64 {
+    let counts = |line: &[u8]| match crate::read::record(line).map(|record| record.event) {
+        Some(Event::Gap(gap)) => gap.records,
+        _ => 1,
+    };
+    lines.split_inclusive(|byte| *byte == b'\n').map(counts).sum()
 }
 
 /// Writes everything. A pipe whose reader is slow is waited for: this is the recorder's own thread.

@@ -34,6 +34,10 @@ pub enum Next {
 pub struct Replay {
     steps: Vec<Step>,
     at: usize,
+    /// Steps by their names.
+    named: HashMap<Key, usize>,
+    /// The server's last question with each id, of those before the step that is next.
+    questions: HashMap<String, Key>,
     names: Names,
     said: Vec<Said>,
     arrived: HashSet<Key>,
@@ -48,9 +52,18 @@ impl Replay {
     /// Plays the client of this capture.
     #[must_use]
     pub fn new(capture: &Capture) -> Self {
+        let steps = steps(capture);
+        let mut named = HashMap::new();
+        for (at, step) in steps.iter().enumerate() {
+            if let Some(key) = &step.key {
+                named.entry(key.clone()).or_insert(at);
+            }
+        }
         Self {
-            steps: steps(capture),
+            steps,
             at: 0,
+            named,
+            questions: HashMap::new(),
             names: Names::default(),
             said: Vec::new(),
             arrived: HashSet::new(),
@@ -68,7 +81,14 @@ impl Replay {
                     Some(key) if !self.arrived.contains(key) && !self.given_up.contains(key) => {
                         return Next::Wait(key.clone());
                     }
-                    _ => self.at += 1,
+                    _ => {
+                        let asks = step.talk.kind() == Kind::Request;
+                        if let (true, Some(id), Some(key)) = (asks, &step.talk.id, &step.key) {
+                            // Ids may be used again; the last question before the answer counts.
+                            self.questions.insert(id.clone(), key.clone());
+                        }
+                        self.at += 1;
+                    }
                 }
                 continue;
             }
@@ -92,25 +112,13 @@ impl Replay {
     fn as_now(&self, text: &str, step: &Step) -> Option<String> {
         let mut text = text.to_owned();
         if step.talk.kind() == Kind::Answer {
-            let question = self.question(step)?;
-            text = json::replaced(&text, &["id"], self.asked.get(&question)?);
+            let question = self.questions.get(step.talk.id.as_ref()?)?;
+            text = json::replaced(&text, &["id"], self.asked.get(question)?);
         }
-        for (recorded, now) in &self.exchanged {
-            text = text.replace(recorded.as_str(), now);
+        if !self.exchanged.is_empty() {
+            text = json::exchanged(&text, &self.exchanged);
         }
         Some(text)
-    }
-
-    /// The name of the server's question that a step answers.
-    fn question(&self, step: &Step) -> Option<Key> {
-        let id = step.talk.id.as_ref()?;
-        let asks = |other: &&Step| {
-            other.from == Side::Server
-                && other.talk.kind() == Kind::Request
-                && other.talk.id.as_ref() == Some(id)
-        };
-        // Ids may be used again; the last question before the answer counts.
-        self.steps[..self.at].iter().rev().find(asks).and_then(|other| other.key.clone())
     }
 
     /// The server has said something.
@@ -124,8 +132,8 @@ impl Replay {
             if let (Kind::Request, Some(id)) = (talk.kind(), &talk.id) {
                 self.asked.insert(key.clone(), id.clone());
             }
-            if let Some(step) = self.steps.iter().find(|step| step.key.as_ref() == Some(&key)) {
-                exchange(&step.talk.value, &talk.value, &mut self.exchanged);
+            if let Some(at) = self.named.get(&key) {
+                exchange(&self.steps[*at].talk.value, &talk.value, &mut self.exchanged);
             }
             self.said.push(Said::new(key.clone(), &talk.value));
             self.arrived.insert(key);

@@ -224,3 +224,66 @@ fn values_that_the_server_makes_up_are_taken_from_this_session() {
     assert!(sent.iter().any(|text| text.contains("\"requestState\":\"another\"")), "{sent:?}");
     assert!(replay.findings(&[]).is_empty());
 }
+
+/// Calls of a capture that all have the same label and ask for different things, or for the same.
+fn many(calls: u64, same: bool) -> Vec<(char, Value)> {
+    let mut all = vec![request(0, "initialize", json!({ "protocolVersion": "2025-06-18" }))];
+    all.push(answer(0, json!({ "protocolVersion": "2025-06-18" })));
+    for call in 1..=calls {
+        let n = if same { 0 } else { call };
+        let arguments = json!({ "n": n, "state": format!("state-{}", call - 1) });
+        all.push(request(call, "tools/call", json!({ "name": "t", "arguments": arguments })));
+        all.push((
+            '<',
+            json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "n": call } }),
+        ));
+        all.push(('>', json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" })));
+        all.push(answer(call, json!({ "n": call, "requestState": format!("state-{call}") })));
+    }
+    all
+}
+
+/// Each call took time that grew with the capture: a thousand took 7 seconds, four thousand two minutes. What is
+/// asked for here took a day.
+#[test]
+fn a_capture_of_twenty_thousand_calls_is_mocked_and_replayed() {
+    let began = std::time::Instant::now();
+    let calls = 20_000;
+    let recorded = capture(&many(calls, false));
+    let mut mock = Mock::new(&recorded);
+    let now = Duration::ZERO;
+    // In the recorded order backwards: each is answered after a moment, all the same.
+    for (_, message) in many(calls, false).iter().rev().filter(|(way, _)| *way == '>') {
+        mock.handle(now, message.to_string().as_bytes());
+        assert!(mock.poll(now).is_none() || message["method"] == "initialize");
+    }
+    let said = std::iter::from_fn(|| mock.poll(Duration::from_secs(1))).count() as u64;
+    assert_eq!((said, mock.unknown()), (2 * calls, 0));
+    // In order, against a client that makes up values of its own.
+    let mut mock = Mock::new(&recorded);
+    let mut replay = Replay::new(&recorded);
+    loop {
+        match replay.poll() {
+            Next::Send(text, _) => {
+                assert!(!text.contains("\"state-") || text.contains("\"state-0\""), "{text}");
+                mock.handle(now, text.replace("\"other-", "\"state-").as_bytes());
+            }
+            Next::Wait(_) => {
+                let text = mock.poll(now).unwrap().replace("\"state-", "\"other-");
+                replay.handle(text.as_bytes());
+            }
+            Next::Close => mock.closed(),
+            Next::Done => break,
+        }
+    }
+    assert_eq!(replay.findings(&[]).len(), 0);
+    assert_eq!(replay.heard() as u64, 2 * calls + 1);
+    // Equal calls, each with the answer that is next.
+    let mut mock = Mock::new(&capture(&many(calls, true)));
+    for (_, message) in many(calls, true).iter().filter(|(way, _)| *way == '>') {
+        mock.handle(now, message.to_string().as_bytes());
+        while mock.poll(now).is_some() {}
+    }
+    assert_eq!((mock.poll(now), mock.unknown()), (None, 0));
+    assert!(began.elapsed() < Duration::from_secs(300), "{:?}", began.elapsed());
+}
