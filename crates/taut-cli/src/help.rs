@@ -174,7 +174,7 @@ pub(crate) const TRACE: &str = "\
 Put it before a server's command, and everything passes as before: every byte in both directions, stderr, \
 signals, the exit status. What cannot be recorded in time is counted in the capture, and never waited for. \
 Without --record and --page it shows on stderr what passes. Values that the server's entry sets, those of \
-names that sound secret, and tokens are masked, if they have 8 characters or more.
+names that sound secret, and tokens are masked.
 
 Examples:
   taut trace --record kept.jsonl -- taut serve   in a host's file: keep what passes

@@ -45,7 +45,6 @@ mod stamp;
 mod strict;
 mod transcript;
 mod typed;
-mod unescape;
 mod usage;
 mod variables;
 mod word_order;

@@ -1,12 +1,12 @@
 //! What looks like a secret on a command line, in an address and in the environment.
 //!
-//! Pure. The names that secrets have are the library's list, the tokens of services are that of captures.
+//! Pure. Which names and looks are secret is the library's policy (`taut::secrets`).
 //! Names decide first, then the look of a value; a mere reference (`${TOKEN}`) says nothing and
 //! stays. `secrets.rs` hides the values, wherever they turn up. In doubt something is hidden: what is
 //! hidden here still stands in the file.
 
-pub(crate) use taut::is_secret_name;
-pub(crate) use taut_trace::MASK as HIDDEN;
+pub(crate) use taut::secrets::MASK as HIDDEN;
+use taut::secrets::{is_secret_name, looks_secret};
 
 /// A value of the environment: always hidden, unless it is a mere reference.
 pub(crate) fn env(value: &str) -> String {
@@ -116,22 +116,6 @@ fn reference(value: &str) -> Option<String> {
         };
     }
     rest.strip_prefix('$').filter(|name| !name.is_empty() && word(name)).map(|_| value.to_owned())
-}
-
-pub(crate) fn looks_secret(value: &str) -> bool {
-    let value = value.strip_prefix("Bearer ").unwrap_or(value);
-    if value.len() < 12 || value.contains(['/', ' ', '$', '{']) {
-        return false;
-    }
-    if taut_trace::begins_like_token(value) {
-        return true;
-    }
-    let has = |is: fn(&char) -> bool| value.chars().any(|c| is(&c));
-    let plain = value.chars().all(|c| c.is_ascii_alphanumeric() || "-_+=".contains(c));
-    let mixed =
-        has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase) && has(char::is_ascii_digit);
-    let hex = value.chars().filter(|c| *c != '-').all(|c| c.is_ascii_hexdigit());
-    plain && ((mixed && value.len() >= 20) || (hex && value.len() >= 32))
 }
 
 #[cfg(test)]

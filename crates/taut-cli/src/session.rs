@@ -80,6 +80,7 @@ pub(crate) fn builder(output: &Output, options: &Options) -> ClientBuilder {
     }
     let (lines, events) = (output.clone(), output.clone());
     builder
+        .secrets(secrets::all().clone())
         .on_stderr(move |line| hear_line(&lines, line))
         .on_event(move |event| hear(&events, event))
 }
@@ -224,7 +225,7 @@ pub(crate) fn with_words(problem: Problem, client: &Client, output: &Output) -> 
     match problem {
         Problem::Server { error, .. } => {
             let shown = matches!(error, Error::Connect(_) | Error::Lost(_));
-            let stderr = if shown { String::new() } else { secrets::masked_tail(&client.stderr()) };
+            let stderr = if shown { String::new() } else { client.stderr() };
             // Only what does not answer may have said there why.
             let silent = matches!(error, Error::TimedOut { .. });
             let stdout = if silent { output.heard.stray() } else { String::new() };

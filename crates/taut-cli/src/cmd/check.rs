@@ -19,6 +19,7 @@ use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW};
 use crate::problem::{Exit, Problem};
 use crate::processes;
+use crate::secrets;
 use crate::signals::{self, Interrupts};
 use crate::spinner::Spinner;
 
@@ -322,7 +323,8 @@ fn writable(path: &Path) -> Result<(), Problem> {
 }
 
 fn write(path: &PathBuf, text: &str) -> Result<(), Problem> {
-    std::fs::write(path, text)
+    // Reports are shown around: what a server repeats of its environment does not belong there.
+    std::fs::write(path, secrets::masked(text).as_bytes())
         .map_err(|error| Problem::Unwritten { what: format!("writing {}", path.display()), error })
 }
 

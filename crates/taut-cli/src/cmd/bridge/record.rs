@@ -15,7 +15,6 @@ use crate::debug::{self, Told};
 use crate::hosts::Target;
 use crate::output::{DIM, Output};
 use crate::problem::Problem;
-use crate::secrets;
 
 /// A recording of a bridge, from its start to its end.
 pub(super) struct Recording {
@@ -42,7 +41,6 @@ impl Recording {
             recorder: concat!("taut ", env!("CARGO_PKG_VERSION")).to_owned(),
             limit: kept.limit,
         };
-        secrets::hide_ours();
         let masker = hide::masker(typed, &target.options.env, &[]);
         let recorder = Recorder::start(Some(file), session, masker, None)
             .map_err(|error| Problem::File { what: "starting the recorder".to_owned(), error })?;
@@ -71,7 +69,7 @@ fn take(links: &Links, told: &Told) {
     };
     let framing = if told.headers { Framing::Headers } else { Framing::Lines };
     let link = format!("{kind} {}", told.link);
-    links.message(link, from, framing, secrets::masked(json).as_bytes());
+    links.message(link, from, framing, json.as_bytes());
 }
 
 /// What happens to the servers, beside messages.

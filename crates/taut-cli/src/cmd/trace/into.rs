@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use taut::secrets::is_secret;
+
 use crate::hosts::{Found, How, Server, Surroundings, find, unknown, wrap};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
@@ -41,7 +43,9 @@ pub(super) fn into(
     if unmasked {
         options.push("--unmasked".to_owned());
     }
-    for (variable, _) in &stdio.env {
+    // What is plainly a setting need not be hidden, or nobody could read the capture.
+    let hidden = |(name, value): &&(String, String)| value.contains('$') || is_secret(name, value);
+    for (variable, _) in stdio.env.iter().filter(hidden) {
         options.extend(["--hide".to_owned(), variable.clone()]);
     }
     let failed = |error| Problem::File { what: "finding this program".to_owned(), error };

@@ -25,7 +25,8 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use taut_trace::{Masker, Recorder, Session, Watch};
+use taut::secrets::Masker;
+use taut_trace::{Recorder, Session, Watch};
 
 use crate::hosts::{listens, start_of};
 use crate::output::{CYAN, DIM, Output};
