@@ -114,7 +114,8 @@ impl Intake {
                 // Each line is a record, also one that is empty.
                 let known = std::mem::replace(&mut self.stderr_torn, !missed.ends_line);
                 let counted = u64::from(known && missed.lines > 0);
-                let last = u64::from(!missed.ends_line && !(known && missed.lines == 0));
+                let goes_on = known && missed.lines == 0;
+                let last = u64::from(!missed.ends_line && !goes_on);
                 (begun, missed.lines - counted + last)
             }
             Stream::Client | Stream::Server => self.messages[stream as usize].gap(missed),

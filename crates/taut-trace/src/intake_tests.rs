@@ -40,7 +40,9 @@ fn what_is_recorded_and_what_is_missing_are_all_that_passed_at_each_gap() {
             let body = format!("{{\"n\":{at},\"x\":\"{}\"}}", "y".repeat(at % 40));
             match headers {
                 true => format!("Content-Length: {}\r\n\r\n{body}", body.len()),
-                false if at % 7 == 0 && stream != Stream::Stderr => format!("\r\n \n{body}\r\n"),
+                false if at.is_multiple_of(7) && stream != Stream::Stderr => {
+                    format!("\r\n \n{body}\r\n")
+                }
                 false => format!("{body}\n"),
             }
         };

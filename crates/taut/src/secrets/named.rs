@@ -194,7 +194,7 @@ fn value_after(text: &[u8], from: usize, name: &[u8], name_quote: Range<usize>) 
     let least = if weak { LONG } else { SHORTEST };
     let mut seen = end.clone();
     let over = text[start..].iter().take(LONG).position(|byte| seen.is_at(*byte));
-    let long = over.map_or((text.len() - start).min(LONG), |over| over - seen.behind());
+    let long = over.map_or_else(|| (text.len() - start).min(LONG), |over| over - seen.behind());
     let value = &text[start..start + long];
     // `"inputTokens":1234` counts them.
     let counts = !quoted

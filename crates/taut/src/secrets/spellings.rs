@@ -21,6 +21,9 @@ enum Escape {
     Is([u8; 4], usize, usize),
 }
 
+/// Reads an escape that may stand at the front.
+type ReadEscape = fn(&[u8]) -> Escape;
+
 /// One depth: the text as it reads there.
 #[derive(Clone, Debug, Default)]
 struct Depth {
@@ -30,7 +33,7 @@ struct Depth {
 }
 
 /// What begins an escape of addresses and of XML, and reads it.
-const OTHERS: [(u8, fn(&[u8]) -> Escape); 2] = [(b'%', percent), (b'&', entity)];
+const OTHERS: [(u8, ReadEscape); 2] = [(b'%', percent), (b'&', entity)];
 
 #[derive(Clone, Debug, Default)]
 struct Decoded {
@@ -187,7 +190,7 @@ impl Decoded {
     fn decode(
         &mut self,
         known: &Automaton,
-        escape: fn(&[u8]) -> Escape,
+        escape: ReadEscape,
         ended: bool,
         found: &mut Vec<Range<u64>>,
     ) {
@@ -210,11 +213,7 @@ impl Bytes {
 }
 
 /// Takes what reads as one character from the front, once that is known.
-fn next(
-    pending: &mut Vec<Unit>,
-    escape: fn(&[u8]) -> Escape,
-    ended: bool,
-) -> Option<(Bytes, Range<u64>)> {
+fn next(pending: &mut Vec<Unit>, escape: ReadEscape, ended: bool) -> Option<(Bytes, Range<u64>)> {
     let first = *pending.first()?;
     let mut bytes = [0; 12];
     let long = pending.len().min(bytes.len());
