@@ -20,6 +20,7 @@ pub(crate) struct Process {
     /// Whether it left the server's session, so that no host would find it.
     pub(crate) escaped: bool,
     parent: u32,
+    #[cfg(target_os = "linux")]
     group: u32,
     session: u32,
     /// When it was started, in ticks since the system was.
@@ -201,6 +202,7 @@ fn look(pid: u32) -> Option<(Process, bool)> {
         name,
         escaped: false,
         parent: fields.get(1)?.parse().ok()?,
+        #[cfg(target_os = "linux")]
         group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         born: fields.get(19)?.parse().ok()?,

@@ -106,6 +106,10 @@ async fn prg_12_progress_is_monotonic_limited_and_never_after_the_answer() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             call.progress(f64::NAN);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            // A total that is no number is none.
+            call.progress(Progress::new(999.5).total(f64::NEG_INFINITY));
+            tokio::time::sleep(Duration::from_secs(1)).await;
             call.progress(Progress::new(1000).total(1000));
             let late = call.clone();
             tokio::spawn(async move {
@@ -121,6 +125,7 @@ async fn prg_12_progress_is_monotonic_limited_and_never_after_the_answer() {
     let mut reports = Vec::new();
     let answer = loop {
         let message = wire.next().await;
+        assert_ne!(message["params"].get("total"), Some(&json!(null)), "{message}");
         match message["params"]["progress"].as_f64() {
             Some(progress) => reports.push(progress),
             None => break message,

@@ -202,6 +202,8 @@ impl<S> Call<S> {
     pub fn progress(&self, progress: impl Into<Progress>) {
         let Ok(Some(token)) = &self.inner.terms.progress_token else { return };
         let Progress { value, total, message } = progress.into();
+        // It would be written as null.
+        let total = total.filter(|total| total.is_finite());
         if self.is_crowded() {
             return;
         }
