@@ -170,15 +170,13 @@ fn a_token_of_a_login_is_masked_by_a_trace_before_the_bridge() {
     let mut traced = Bridge::start(&user, &line);
     traced.open();
     traced.answer(0);
-    traced.send(1, "tools/call", &json!({ "name": "get_word", "arguments": {} }));
-    let said = traced.answer(1)["error"]["message"].as_str().unwrap().to_owned();
+    // Not behind `Bearer`, where every long word is masked.
+    traced.send(1, "tools/list", &json!({}));
+    let said = traced.answer(1)["result"]["tools"][0]["description"].to_string();
     assert!(said.contains("hushed"), "the host gets what the server says: {said}");
     assert_eq!(traced.end().0, Some(0));
     let capture = std::fs::read_to_string(capture).unwrap();
-    assert!(
-        capture.contains("upstream said no to ***") || capture.contains("Bearer ***"),
-        "{capture}"
-    );
+    assert!(capture.contains("you are ***"), "{capture}");
     assert!(!capture.contains("hushed"), "{capture}");
 }
 
