@@ -209,6 +209,14 @@ impl Output {
         }
     }
 
+    /// Writes a line that a server has written to stderr. Never fails; our own lines give way to it.
+    pub(crate) fn pass_on(&self, text: &str) {
+        let shown = self.err.pass(&secrets::masked(text));
+        if !self.screen.hold(&shown) && !self.screen.tell(&shown) {
+            gate::pass_on(&shown.line());
+        }
+    }
+
     /// Tells a part of a question that is being put to somebody.
     pub(crate) fn ask(&self, text: &str) {
         self.show(self.err.pass(&secrets::masked(text)));

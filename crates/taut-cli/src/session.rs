@@ -109,11 +109,13 @@ pub(crate) fn hear(output: &Output, event: &ClientEvent<'_>) {
 
 /// One line beside the result, with -v.
 pub(crate) fn tell(output: &Output, who: &str, line: &str) {
-    output.note(&format!(
-        "{} {}",
-        output.err.paint(DIM, format!("{who:>6} │")),
-        output.err.line(line)
-    ));
+    output.note(&told_by(output, who, line));
+}
+
+/// A line with the one who says it before it.
+pub(crate) fn told_by(output: &Output, who: &str, line: &str) -> String {
+    let who = output.err.paint(DIM, format!("{who:>6} │"));
+    format!("{who} {}", output.err.line(line))
 }
 
 /// Whether the last thing that a server reported was the same change of a list: some report each tool that they

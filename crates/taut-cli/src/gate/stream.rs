@@ -2,10 +2,12 @@
 //!
 //! Each stream has a thread that writes. A caller that writes a result waits for it, and a signal or
 //! `--max-time` ends the wait (A4). Text for stderr is waited for only a moment and then stays in a queue;
-//! when the queue is full, lines are dropped and counted. Must not know what the text means.
+//! when the queue is full, lines are dropped and counted. Where a server's stderr is passed on, our own text gives
+//! way: it is dropped first, and takes no room in a pipe that is not read. Must not know what the text means.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +29,13 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// How often a wait looks for signals.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Our own text is written to a pipe only if no more than this waits in it: the rest is for what the server says.
+#[cfg(target_os = "linux")]
+const OWN: u64 = 8 << 10;
+
+/// Whether our own text on stderr gives way to what a server says there.
+static GIVES_WAY: AtomicBool = AtomicBool::new(false);
+
 static OUT: Stream = Stream::new(Which::Out);
 static ERR: Stream = Stream::new(Which::Err);
 
@@ -43,7 +52,8 @@ struct Stream {
 }
 
 struct State {
-    queue: VecDeque<Vec<u8>>,
+    /// Each with whether it is our own text.
+    queue: VecDeque<(bool, Vec<u8>)>,
     /// Bytes in the queue, and in the hands of the thread.
     bytes: usize,
     runs: bool,
@@ -74,6 +84,16 @@ pub(crate) fn raw(bytes: &[u8]) -> io::Result<()> {
 /// Tells something beside the result. Never fails, and never waits for long.
 pub(crate) fn tell(text: &Shown) {
     ERR.tell(text.as_str());
+}
+
+/// Passes on what a server says. Never fails, and never waits for long.
+pub(crate) fn pass_on(text: &Shown) {
+    ERR.pass_on(text.as_str());
+}
+
+/// From now on our own text on stderr gives way to what a server says there.
+pub(crate) fn give_way() {
+    GIVES_WAY.store(true, Ordering::Relaxed);
 }
 
 /// Draws something that is drawn again soon: left out while anything else waits.
@@ -110,14 +130,14 @@ impl Stream {
     }
 
     /// Hands bytes to the thread. Without one, writes them here.
-    fn push(&'static self, state: &mut State, bytes: &[u8]) {
+    fn push(&'static self, state: &mut State, own: bool, bytes: &[u8]) {
         if !state.runs {
             let thread = std::thread::Builder::new().name("taut-output".to_owned());
             state.runs = thread.spawn(|| self.drain()).is_ok();
         }
         if state.runs {
             state.bytes += bytes.len();
-            state.queue.push_back(bytes.to_vec());
+            state.queue.push_back((own, bytes.to_vec()));
             self.changed.notify_all();
         } else if let Err(error) = self.out(bytes) {
             state.failed = Some(error);
@@ -128,8 +148,12 @@ impl Stream {
     fn drain(&self) {
         let mut state = self.lock();
         loop {
-            let Some(bytes) = state.queue.pop_front() else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let Some(bytes) = self.next(&mut state) else {
+                state = match state.queue.is_empty() {
+                    true => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                    // The system does not report that a pipe was read.
+                    false => self.wait(state, LOOK),
+                };
                 continue;
             };
             drop(state);
@@ -140,6 +164,20 @@ impl Stream {
             state.failed = written.err().or_else(|| state.failed.take());
             self.changed.notify_all();
         }
+    }
+
+    /// What is written now: what came first, but our own text only where it takes no room from others.
+    fn next(&self, state: &mut State) -> Option<Vec<u8>> {
+        let (own, bytes) = state.queue.front()?;
+        if *own && self.gives_way() && !has_room(bytes.len()) {
+            let other = state.queue.iter().position(|(own, _)| !own)?;
+            return state.queue.remove(other).map(|(_, bytes)| bytes);
+        }
+        state.queue.pop_front().map(|(_, bytes)| bytes)
+    }
+
+    fn gives_way(&self) -> bool {
+        matches!(self.which, Which::Err) && GIVES_WAY.load(Ordering::Relaxed)
     }
 
     fn out(&self, bytes: &[u8]) -> io::Result<()> {
@@ -156,7 +194,7 @@ impl Stream {
         let before = signals::count();
         for chunk in bytes.chunks(CHUNK) {
             let mut state = self.lock();
-            self.push(&mut state, chunk);
+            self.push(&mut state, true, chunk);
             while state.bytes > 0 && state.failed.is_none() {
                 if signals::count() != before {
                     signals::take();
@@ -180,12 +218,33 @@ impl Stream {
             state.lost += text.lines().count().max(1);
             return;
         }
+        self.queue(state, true, text);
+    }
+
+    fn pass_on(&'static self, text: &str) {
+        let mut state = self.lock();
+        while state.bytes + text.len() > QUEUED
+            && let Some(own) = state.queue.iter().position(|(own, _)| *own)
+            && let Some((_, bytes)) = state.queue.remove(own)
+        {
+            state.bytes -= bytes.len();
+            state.lost += bytes.iter().filter(|byte| **byte == b'\n').count().max(1);
+        }
+        if state.bytes + text.len() > QUEUED && state.bytes > 0 {
+            state.lost += text.lines().count().max(1);
+            return;
+        }
+        self.queue(state, false, text);
+    }
+
+    /// Queues a text for stderr, and waits a moment for it.
+    fn queue(&'static self, mut state: MutexGuard<'static, State>, own: bool, text: &str) {
         let lost = std::mem::take(&mut state.lost);
         if lost > 0 {
             let words = format!("({lost} lines left out: stderr was not read in time)\n");
-            self.push(&mut state, words.as_bytes());
+            self.push(&mut state, true, words.as_bytes());
         }
-        self.push(&mut state, text.as_bytes());
+        self.push(&mut state, own, text.as_bytes());
         let until = Instant::now() + MOMENT;
         while state.bytes > 0 && !state.stuck {
             let left = until.saturating_duration_since(Instant::now());
@@ -205,4 +264,21 @@ impl Stream {
             }
         }
     }
+}
+
+/// Whether so many bytes of our own leave stderr the room that a server may need.
+#[cfg(target_os = "linux")]
+fn has_room(bytes: usize) -> bool {
+    use rustix::fs::{FileType, fstat};
+    let stderr = rustix::stdio::stderr();
+    let is_pipe =
+        fstat(stderr).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Fifo);
+    let waiting = if is_pipe { rustix::io::ioctl_fionread(stderr).unwrap_or(0) } else { 0 };
+    waiting == 0 || waiting + bytes as u64 <= OWN
+}
+
+/// Other systems do not say how much waits in a pipe.
+#[cfg(not(target_os = "linux"))]
+const fn has_room(_: usize) -> bool {
+    true
 }

@@ -41,7 +41,8 @@ pub(crate) fn wrap(
     expected.push(END.to_owned());
     expected.extend(before.words.iter().cloned());
     check(place, text, &new, name, &Stdio { words: expected, ..before })?;
-    match take_out(place, &new, name) {
+    // By the very way that it is taken out, which has to know it again.
+    match unwrap(place, &new, name) {
         Ok(back) if back == text => Ok(new),
         _ => Err("what was put in could not be taken out again".to_owned()),
     }
@@ -67,14 +68,30 @@ pub(crate) fn any_traced(place: &Place, text: &str) -> bool {
     all.iter().any(|server| matches!(&server.how, How::Stdio(stdio) if traced(stdio).is_some()))
 }
 
-/// Where the server's own words begin, if it is traced.
+/// Options of `taut trace` without a value, and with one.
+const PLAIN: [&str; 4] = ["--quiet", "-q", "--unmasked", NO_ARGS];
+const VALUED: [&str; 6] = ["--as", "--record", "--hide", "--env", "--cwd", "--config"];
+
+/// Where the server's own words begin, if it is traced. The program may be called anything, as the file of a release or
+/// of a package is: the entry is known by what follows.
 fn traced(stdio: &Stdio) -> Option<usize> {
-    let [program, trace, ..] = stdio.words.as_slice() else { return None };
-    let program = program.rsplit(['/', '\\']).next().unwrap_or(program);
-    if !matches!(program, "taut" | "taut.exe") || trace != "trace" {
-        return None;
+    let [program, trace, rest @ ..] = stdio.words.as_slice() else { return None };
+    let end = rest.iter().position(|word| word == END)?;
+    let (mut words, mut ours) = (rest[..end].iter().map(String::as_str), false);
+    while let Some(word) = words.next() {
+        let name = word.split('=').next().unwrap_or(word);
+        let valued = VALUED.contains(&name);
+        if valued && name == word {
+            words.next()?;
+        }
+        if !valued && !PLAIN.contains(&word) {
+            return None;
+        }
+        // No other program has one of these after the word `trace`.
+        ours |= ["--as", "--record", NO_ARGS].contains(&name);
     }
-    stdio.words.iter().position(|word| word == END).map(|at| at + 1)
+    let program = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    (trace == "trace" && (ours || program.contains("taut"))).then_some(end + 3)
 }
 
 fn stdio_of(place: &Place, text: &str, name: &str) -> Result<Stdio, String> {

@@ -82,6 +82,29 @@ fn every_hosts_file_is_byte_for_byte_what_it_was_afterwards() {
     }
 }
 
+/// A release is called after its system, a package's program is behind another, a link leads anywhere.
+#[test]
+fn whatever_the_program_is_called_it_is_known_again() {
+    for program in
+        ["/opt/taut-1.2", "/opt/taut-x86_64-unknown-linux-musl", "/nix/.taut-wrapped", "C:\\t.exe"]
+    {
+        for (place, text) in files() {
+            let new = wrap(&place, text, "x", program, &options()).unwrap();
+            assert!(any_traced(&place, &new), "{program}");
+            assert_eq!(unwrap(&place, &new, "x").unwrap(), text, "{program}");
+            let again = wrap(&place, &new, "x", program, &options());
+            assert!(again.unwrap_err().contains("already"), "{program}");
+        }
+    }
+    // What cannot be known again is not written.
+    let claude = place(".mcp.json", Host::ClaudeCode, Scope::Project);
+    let text = r#"{"mcpServers":{"x":{"command":"a","args":["b"]}}}"#;
+    assert!(wrap(&claude, text, "x", "/opt/other", &[]).is_err());
+    let perf = r#"{"mcpServers":{"x":{"command":"perf","args":["trace","-e","x","--","a"]}}}"#;
+    assert!(!any_traced(&claude, perf));
+    assert!(wrap(&claude, perf, "x", "/opt/taut", &options()).is_ok());
+}
+
 #[test]
 fn what_else_was_changed_meanwhile_stays() {
     for (place, text) in files() {

@@ -144,3 +144,126 @@ fn a_secret_in_the_typed_command_is_not_shown() {
         assert!(!told.contains("swordfish") && told.contains("***"), "{line}: {told}");
     }
 }
+
+/// What a server is given, and says back in every way that there is: `&`, `<`, `>`, `+`, `/`, quotes, and what is not
+/// ASCII.
+const SPELLED: &str = "salt&pepper<oyster>wälrus+carpenter/\"q\"-😀-walnut'7";
+
+/// A server that says what stands in files.
+const SAYS: &str = r#"cat stderr.txt >&2
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+    *'"initialize"'*) r='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"leak","version":"1"}}';;
+    *'"tools/list"'*) r='{"tools":[{"name":"env","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}';;
+    *'"tools/call"'*) r=$(cat result.txt);;
+    *) [ -n "$id" ] && { printf '{"jsonrpc":"2.0","id":%s,"error":' "$id"; cat error.txt; printf '}\n'; }; continue;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":' "$id"; printf %s "$r"; printf '}\n'
+done"#;
+
+/// The secret as writers of JSON spell it in a string, and that string in others.
+fn spelled() -> Vec<String> {
+    let units = |c: char| c.encode_utf16(&mut [0; 2]).to_vec();
+    let lower = |c: char| units(c).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+    let upper = |c: char| units(c).iter().map(|unit| format!("\\u{unit:04X}")).collect::<String>();
+    let must = |c: char| if "\"\\".contains(c) { format!("\\{c}") } else { c.to_string() };
+    let writers: [&dyn Fn(char) -> String; 6] = [
+        &must,
+        &|c| if "&<>".contains(c) { lower(c) } else { must(c) },
+        &|c| if "&<>+'\"".contains(c) || !c.is_ascii() { upper(c) } else { must(c) },
+        &|c| {
+            if c == '/' {
+                "\\/".to_owned()
+            } else if c.is_ascii() {
+                must(c)
+            } else {
+                lower(c)
+            }
+        },
+        &lower,
+        &upper,
+    ];
+    let mut all = Vec::new();
+    for writer in writers {
+        let mut text = SPELLED.to_owned();
+        for _ in 0..3 {
+            text = text.chars().map(writer).collect();
+            all.push(text.clone());
+        }
+    }
+    all
+}
+
+/// Every spelling, at three depths and across each cut, in every place that shows or keeps what a server says.
+#[test]
+fn a_secret_is_masked_in_every_spelling_and_in_every_place() {
+    let place = Place::empty();
+    place.put("says.sh", SAYS);
+    let spelled = spelled();
+    let mut stderr = String::new();
+    for text in [SPELLED].into_iter().chain(spelled.iter().map(String::as_str)) {
+        stderr += &format!("said {text} so\n");
+    }
+    // Lines are cut at 8 KiB, and those of captures at 16.
+    for long in [8 << 10, 16 << 10] {
+        for cut in (0..=SPELLED.len()).filter(|cut| SPELLED.is_char_boundary(*cut)).step_by(3) {
+            stderr += &format!("{}{SPELLED} so\n", "x".repeat(long - cut));
+        }
+    }
+    place.put("stderr.txt", &stderr);
+    // What is in a string of JSON is one depth less there.
+    let texts = spelled.join(" and ");
+    let content = |text: &str| format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
+    place.put("result.txt", &content(&texts));
+    place.put("error.txt", &format!(r#"{{"code":-32601,"message":"{texts}","data":"{texts}"}}"#));
+    let server = serde_json::json!({ "mcpServers": { "leak": { "command": "sh", "args": ["says.sh"],
+        "env": { "API_KEY": SPELLED } } } });
+    place.put(".mcp.json", &server.to_string());
+    let leaks = |text: &str| {
+        ["oyster", "carpenter", "walnut", "0079\\u0073\\u0074"].map(|part| text.contains(part))
+    };
+    let kept = ["kept.jsonl", "bridge.jsonl", "steps.log", "junit.xml", "report.sarif"];
+    let revision = "--revision 2025-11-25";
+    for line in [
+        &format!("smoke leak --call env {revision}"),
+        &format!("smoke leak --call env -v {revision}"),
+        &format!("smoke leak --call env --json {revision}"),
+        &format!("doctor leak --call env {revision}"),
+        &format!("doctor leak --call env --json {revision}"),
+        &format!("list leak -v {revision}"),
+        &format!("list leak --debug {revision}"),
+        &format!("prompt nothing leak {revision}"),
+        &format!("prompt nothing leak --json {revision}"),
+        &format!("smoke leak --call env --debug=./steps.log {revision}"),
+        "check leak --only tools-declared --json --junit junit.xml --sarif report.sarif",
+    ] {
+        let run = run_in(&place, line);
+        let all = format!("{}{}", run.out, run.err);
+        assert_eq!(leaks(&all), [false; 4], "{line}: {all}");
+    }
+    // The bridge and the trace by themselves: what they write on stderr, and what they keep.
+    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"env","arguments":{}}}
+{"jsonrpc":"2.0","id":3,"method":"resources/list"}
+"#;
+    for line in [
+        "bridge --record bridge.jsonl leak",
+        "bridge -v --debug leak",
+        "trace -q --record kept.jsonl leak",
+    ] {
+        let mut child = place.command(line).stdin(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), ask.as_bytes()).unwrap();
+        let run: Run = child.wait_with_output().unwrap().into();
+        if line.starts_with("bridge") {
+            assert_eq!(leaks(&run.err), [false; 4], "{line}: {}", run.err);
+            assert!(run.err.contains("said *** so"), "{line}: {}", run.err);
+        }
+    }
+    for name in kept {
+        let text = std::fs::read_to_string(place.project().join(name)).unwrap();
+        assert_eq!(leaks(&text), [false; 4], "{name}: {text}");
+        assert!(text.contains("***") || name.starts_with(['j', 'r']), "{name}: {text}");
+    }
+}

@@ -79,3 +79,45 @@ fn links_and_permissions_stay_and_what_is_doubtful_is_refused() {
     let (_, err) = place.exits(2, &["trace", "--into", "nobody"]);
     assert!(err.contains("there is no server"), "{err}");
 }
+
+/// The program of a release is called after its system, and current_exe is what a link leads to.
+#[test]
+fn a_program_of_any_name_is_taken_out_again() {
+    let place = Place::new();
+    let program = place.at("taut-x86_64-unknown-linux-musl");
+    let own = env!("CARGO_BIN_EXE_taut");
+    if std::fs::hard_link(own, &program).is_err() {
+        std::fs::copy(own, &program).unwrap();
+    }
+    let file = place.put("project/.mcp.json", CLAUDE_CODE);
+    let run = |option: &str| {
+        let mut command = Command::new(&program);
+        command.env_clear().env("HOME", place.at("home")).current_dir(place.at("project"));
+        command.args(["trace", option, "s"]).output().unwrap().status.code()
+    };
+    assert_eq!(run("--into"), Some(0));
+    assert!(std::fs::read_to_string(&file).unwrap().contains("linux-musl"));
+    assert_eq!(run("--into"), Some(2), "it is traced already");
+    assert_eq!(run("--out-of"), Some(0));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), CLAUDE_CODE);
+}
+
+/// The second overwrote the copy with a traced file, which then stayed for ever.
+#[test]
+fn the_first_copy_is_kept_and_removed_at_the_end() {
+    let place = Place::new();
+    let two =
+        CLAUDE_CODE.replace("\"s\": {", "\"b\": {\"command\":\"b\",\"args\":[]},\n    \"s\": {");
+    let file = place.put("project/.mcp.json", &two);
+    let copy = place.at("project/.mcp.json.before-taut-trace");
+    for name in ["s", "b"] {
+        place.exits(0, &["trace", "--into", name]);
+        assert_eq!(std::fs::read_to_string(&copy).unwrap(), two, "into {name}");
+    }
+    for name in ["s", "b"] {
+        assert!(copy.exists());
+        place.exits(0, &["trace", "--out-of", name]);
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), two);
+    assert!(!copy.exists());
+}

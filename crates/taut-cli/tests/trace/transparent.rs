@@ -354,3 +354,36 @@ fn without_a_file_and_a_page_what_passes_is_shown_on_stderr() {
     assert!(err.contains("→ initialize") && err.contains("← ✓ initialize"), "{err}");
     assert!(err.contains("the server ended with code 0"), "{err}");
 }
+
+/// What the server said last was lost where the host read after the end: our own lines had filled the pipe.
+#[test]
+fn our_own_lines_give_way_to_what_a_server_says_on_stderr() {
+    let script = "cat; i=0; while [ $i -lt 600 ]; do echo \"last word $i of the server, with more\" >&2; i=$((i+1)); done";
+    let place = Place::new();
+    let mut child = place.taut().args(["trace", "--", "sh", "-c", script]).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut first = String::new();
+    stderr.read_line(&mut first).unwrap();
+    assert!(
+        first.contains("started as process"),
+        "our own lines are shown while there is room: {first}"
+    );
+    // Each of them is shown, with its answer: several times what a pipe holds.
+    for id in 0..2_000 {
+        writeln!(stdin, r#"{{"jsonrpc":"2.0","id":{id},"method":"m/{}"}}"#, "x".repeat(60))
+            .unwrap();
+        stdout.read_line(&mut String::new()).unwrap();
+    }
+    drop(stdin);
+    let until = Instant::now() + DEADLINE;
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until, "it does not end");
+        std::thread::yield_now();
+    }
+    let mut err = String::new();
+    stderr.read_to_string(&mut err).unwrap();
+    let words = err.lines().filter(|line| line.starts_with("last word")).count();
+    assert_eq!(words, 600, "{}", &err[err.len().saturating_sub(500)..]);
+}

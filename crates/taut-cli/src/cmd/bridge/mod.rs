@@ -23,12 +23,13 @@ use tokio::sync::oneshot;
 
 use crate::args::{self, Options};
 use crate::asking::AskOptions;
+use crate::gate;
 use crate::help;
 use crate::hosts::{Target, resolve};
 use crate::memory::GiveBack;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::session::{builder, tell};
+use crate::session::{builder, tell, told_by};
 use crate::signals::Interrupts;
 use record::Recording;
 
@@ -223,6 +224,7 @@ pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem>
     let wanted = (args.record.as_deref(), args.page);
     let recording = Recording::start(output, wanted, &target, &args.server)?;
     crate::leftovers::keep_swept();
+    gate::give_way();
     let memory = GiveBack::start();
     let proxy = proxy(output, args, target, (recording.as_ref(), &memory));
     let served = serve(output, args, &proxy, memory).await;
@@ -306,10 +308,10 @@ fn proxy(
             links.stderr(line);
         }
         if lines.verbose {
-            tell(&lines, "stderr", line);
+            lines.pass_on(&told_by(&lines, "stderr", line));
         } else {
             // A host keeps what its server writes there.
-            lines.note(&lines.err.line(line));
+            lines.pass_on(&lines.err.line(line));
         }
     });
     let reach = target.reach;

@@ -54,14 +54,18 @@ pub(super) fn into(
     let new = wrap::wrap(&server.place, &text, name, &taut.to_string_lossy(), &options)
         .map_err(|why| refused(&found, server, &why))?;
     let backup = backup(&server.place.path);
-    write(&backup, text.as_bytes(), &server.place.path)?;
+    // A file in which another server is traced is not what it was before.
+    if !wrap::any_traced(&server.place, &text) {
+        write(&backup, text.as_bytes(), &server.place.path)?;
+    }
     write(&server.place.path, new.as_bytes(), &server.place.path)?;
     let file = found.shown(&server.place.path);
     output.note(&format!("{name} in {file} is traced from its next start on, to {folder}"));
-    output.note(&format!(
-        "a copy is in {}; taut trace --out-of {name} undoes it",
-        found.shown(&backup)
-    ));
+    let copy = match backup.exists() {
+        true => format!("a copy is in {}; ", found.shown(&backup)),
+        false => String::new(),
+    };
+    output.note(&format!("{copy}taut trace --out-of {name} undoes it"));
     Ok(Exit::Worked)
 }
 
@@ -75,13 +79,20 @@ pub(super) fn out_of(output: &Output, name: &str, config: &[PathBuf]) -> Result<
         wrap::unwrap(&server.place, &text, name).map_err(|why| refused(&found, server, &why))?;
     write(path, new.as_bytes(), path)?;
     let backup = backup(path);
-    // The copy has done its work once the file is again what it was.
-    if !wrap::any_traced(&server.place, &new)
-        && fs::read(&backup).is_ok_and(|old| old == new.as_bytes())
-    {
-        let _ = fs::remove_file(&backup);
-    }
     output.note(&format!("{name} in {} is as it was", found.shown(path)));
+    if let Ok(old) = fs::read(&backup)
+        && !wrap::any_traced(&server.place, &new)
+    {
+        // The copy has done its work once the file is again what it was.
+        if old == new.as_bytes() {
+            let _ = fs::remove_file(&backup);
+        } else {
+            let copy = found.shown(&backup);
+            output.note(&format!(
+                "the file was changed meanwhile, so {copy} stays: it may hold secrets"
+            ));
+        }
+    }
     Ok(Exit::Worked)
 }
 

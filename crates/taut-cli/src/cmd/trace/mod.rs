@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use taut::secrets::Masker;
 use taut_trace::{Recorder, Session, Watch};
 
+use crate::gate;
 use crate::hosts::{listens, start_of};
 use crate::output::{CYAN, DIM, Output};
 use crate::problem::{Exit, Problem};
@@ -175,6 +176,7 @@ fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
         recorder: concat!("taut ", env!("CARGO_PKG_VERSION")).to_owned(),
         limit,
     };
+    gate::give_way();
     let shows = file.is_none() && !args.quiet;
     let watch = shows.then(|| Box::new(live::Live::new(output)) as Box<dyn Watch>);
     let recorder = Recorder::start(file, session, masker, watch)
