@@ -14,14 +14,12 @@ use taut_check::{
 use tokio::sync::oneshot;
 
 use crate::args::Options;
-use crate::help;
 use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::processes;
-use crate::secrets;
 use crate::signals::{self, Interrupts};
 use crate::spinner::Spinner;
+use crate::{help, processes};
 
 /// How often what the run does is looked at.
 const LOOK: Duration = Duration::from_millis(150);
@@ -323,8 +321,7 @@ fn writable(path: &Path) -> Result<(), Problem> {
 }
 
 fn write(path: &PathBuf, text: &str) -> Result<(), Problem> {
-    // Reports are shown around: what a server repeats of its environment does not belong there.
-    std::fs::write(path, secrets::masked(text).as_bytes())
+    std::fs::write(path, crate::secrets::masked(text).as_bytes())
         .map_err(|error| Problem::Unwritten { what: format!("writing {}", path.display()), error })
 }
 

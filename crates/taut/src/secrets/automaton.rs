@@ -16,7 +16,7 @@ pub(super) struct Unit {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Node {
+struct TrieNode {
     byte: u8,
     /// How many bytes lead here.
     depth: u32,
@@ -30,7 +30,7 @@ struct Node {
 
 /// The texts, ready to be looked for.
 pub(super) struct Automaton {
-    nodes: Vec<Node>,
+    nodes: Vec<TrieNode>,
     /// The children of the first node, by their byte.
     root: Box<[u32; 256]>,
 }
@@ -44,7 +44,7 @@ impl fmt::Debug for Automaton {
 
 impl Automaton {
     pub(super) fn new<'t>(texts: impl IntoIterator<Item = &'t [u8]>) -> Self {
-        let mut this = Self { nodes: vec![Node::default()], root: Box::new([0; 256]) };
+        let mut this = Self { nodes: vec![TrieNode::default()], root: Box::new([0; 256]) };
         for text in texts {
             let end = text.iter().fold(0, |at, byte| this.grow(at, *byte));
             this.nodes[end as usize].hit = this.nodes[end as usize].depth;
@@ -60,7 +60,12 @@ impl Automaton {
         }
         let new = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         let parent = &mut self.nodes[at as usize];
-        let node = Node { byte, depth: parent.depth + 1, sibling: parent.child, ..Node::default() };
+        let node = TrieNode {
+            byte,
+            depth: parent.depth + 1,
+            sibling: parent.child,
+            ..TrieNode::default()
+        };
         parent.child = new;
         self.nodes.push(node);
         if at == 0 {
@@ -75,7 +80,7 @@ impl Automaton {
         while let Some(at) = queue.pop_front() {
             let mut child = self.nodes[at as usize].child;
             while child != 0 {
-                let Node { byte, sibling, .. } = self.nodes[child as usize];
+                let TrieNode { byte, sibling, .. } = self.nodes[child as usize];
                 if at != 0 {
                     let fail = self.next(self.nodes[at as usize].fail, byte);
                     let hit = self.nodes[fail as usize].hit;
@@ -128,7 +133,7 @@ impl Cursor {
     /// Reads one more byte; says which places one of the texts takes that ends with it.
     pub(super) fn step(&mut self, known: &Automaton, unit: Unit) -> Option<Range<u64>> {
         self.state = known.next(self.state, unit.byte);
-        let Node { depth, hit, .. } = known.nodes[self.state as usize];
+        let TrieNode { depth, hit, .. } = known.nodes[self.state as usize];
         if depth == 0 {
             self.starts.clear();
             return None;

@@ -19,10 +19,10 @@ const LONGEST_BASE64: usize = 16 << 10;
 
 /// Secret values that are known. Clones share them.
 #[derive(Clone, Default)]
-pub struct Secrets(Arc<Mutex<Known>>);
+pub struct Secrets(Arc<Mutex<KnownValues>>);
 
 #[derive(Default)]
-struct Known {
+struct KnownValues {
     texts: BTreeSet<Vec<u8>>,
     ready: Option<Arc<Patterns>>,
 }
@@ -99,7 +99,7 @@ impl Secrets {
 
     pub(super) fn patterns(&self) -> Arc<Patterns> {
         let mut known = lock(&self.0);
-        let Known { texts, ready } = &mut *known;
+        let KnownValues { texts, ready } = &mut *known;
         Arc::clone(ready.get_or_insert_with(|| Arc::new(Patterns::new(texts))))
     }
 }

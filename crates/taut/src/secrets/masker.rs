@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::automaton::Unit;
 use super::known::{Patterns, Secrets};
 use super::looks::SHORTEST;
-use super::named::{BEFORE, End, Named, Verdict};
+use super::named::{BEFORE, End, Finding, Named};
 use super::spellings::Spellings;
 
 /// What stands in place of a secret.
@@ -31,12 +31,12 @@ pub struct Masker {
     secrets: Option<Secrets>,
     /// Also values of names that sound secret, and tokens.
     named: Option<Named>,
-    text: Text,
+    text: MaskedText,
 }
 
 /// What was read of a text.
 #[derive(Default)]
-struct Text {
+struct MaskedText {
     patterns: Option<Arc<Patterns>>,
     spellings: Spellings,
     /// The text from `base` on, as far as it is needed.
@@ -49,7 +49,7 @@ struct Text {
     /// Up to where the text was given out.
     released: u64,
     masks: VecDeque<Mask>,
-    open: Option<Open>,
+    open: Option<OpenMask>,
     /// Where the beginning of a value stands before what may be the mark of a cut.
     before_cut: Option<u64>,
     /// Bytes that were given out, and the places of masks among them.
@@ -58,9 +58,9 @@ struct Text {
 }
 
 /// The text may have secrets in it.
-impl fmt::Debug for Text {
+impl fmt::Debug for MaskedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Text").field("held", &self.bytes.len()).finish_non_exhaustive()
+        f.debug_struct("MaskedText").field("held", &self.bytes.len()).finish_non_exhaustive()
     }
 }
 
@@ -73,7 +73,7 @@ struct Mask {
 }
 
 /// A secret whose end has not come yet.
-struct Open {
+struct OpenMask {
     from: u64,
     quote: Vec<u8>,
     end: End,
@@ -102,7 +102,7 @@ impl Masker {
     #[must_use]
     pub fn another(&self) -> Self {
         let named = self.named.as_ref().map(|_| Named::default());
-        Self { secrets: self.secrets.clone(), named, text: Text::default() }
+        Self { secrets: self.secrets.clone(), named, text: MaskedText::default() }
     }
 
     /// Whether it hides anything.
@@ -133,7 +133,7 @@ impl Masker {
         }
         self.finish(cut, out);
         places.append(&mut self.text.places);
-        self.text = Text::default();
+        self.text = MaskedText::default();
     }
 
     /// Takes the next piece of a text and appends what can be given out.
@@ -159,7 +159,7 @@ impl Masker {
     /// The text has ended: appends what is left. The next piece begins another text.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         self.finish(false, out);
-        self.text = Text::default();
+        self.text = MaskedText::default();
     }
 
     /// The next text begins in the middle, perhaps of a known value.
@@ -180,14 +180,14 @@ impl Masker {
         text.spellings.end(&patterns.automaton, &mut found);
         found.into_iter().for_each(|place| text.mask(place, Vec::new()));
         text.judge(self.named.as_mut(), true);
-        if let Some(Open { from, quote, .. }) = text.open.take() {
+        if let Some(OpenMask { from, quote, .. }) = text.open.take() {
             text.mask(from..end, quote);
         }
         text.release(end, out);
     }
 }
 
-impl Text {
+impl MaskedText {
     fn held(&self) -> usize {
         let held = self.base + self.bytes.len() as u64 - self.released;
         usize::try_from(held).unwrap_or(usize::MAX)
@@ -255,13 +255,13 @@ impl Text {
                 continue;
             }
             match named.look(&self.bytes, at, whole) {
-                Verdict::No => self.judged += 1,
-                Verdict::More => break,
-                Verdict::Secret { from, quote, end } => {
+                Finding::No => self.judged += 1,
+                Finding::More => break,
+                Finding::Secret { from, quote, end } => {
                     let quote = self.bytes[quote].to_vec();
                     let from = self.base + from as u64;
                     self.judged = from;
-                    self.open = Some(Open { from, quote, end });
+                    self.open = Some(OpenMask { from, quote, end });
                 }
             }
         }

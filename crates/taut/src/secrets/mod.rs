@@ -2,7 +2,7 @@
 //!
 //! The one policy of the library, of the command and of captures. `names` and `looks` say what is secret, `known`
 //! keeps the values that are, `spellings` finds them however they are written (`automaton` finds many at once), `named`
-//! finds what nobody has named as secret before, and `masker` hides it all. Knows texts; must not know messages,
+//! finds what was not named as secret before, and `masker` hides it all. Knows texts; must not know messages,
 //! files or who reads. Pure.
 //!
 //! ```

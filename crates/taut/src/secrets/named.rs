@@ -1,4 +1,4 @@
-//! Finds secrets that nobody has named as such before: values of names that sound secret, and what looks like a
+//! Finds secrets that were not named as such before: values of names that sound secret, and what looks like a
 //! token of a well-known service.
 //!
 //! Works on text, not on a tree, so that it finds the same in JSON, in JSON inside a string of JSON to any
@@ -35,7 +35,7 @@ const REMEMBERED: usize = 4096;
 
 /// What is said of a place.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum Finding {
     /// No secret is found by looking here.
     No,
     /// More of the text decides.
@@ -103,7 +103,7 @@ pub(super) struct Named {
 
 impl Named {
     /// What is found by looking at this place. `whole` says that no more comes after the text.
-    pub(super) fn look(&mut self, text: &[u8], at: usize, whole: bool) -> Verdict {
+    pub(super) fn look(&mut self, text: &[u8], at: usize, whole: bool) -> Finding {
         match text[at] {
             b':' | b'=' => self.named(text, at, whole),
             // How tokens and `Bearer` begin.
@@ -112,18 +112,18 @@ impl Named {
             {
                 token(text, at, whole)
             }
-            _ => Verdict::No,
+            _ => Finding::No,
         }
     }
 
     /// The value after a colon or an equals sign, if the name before it is a secret's.
-    fn named(&mut self, text: &[u8], sign: usize, whole: bool) -> Verdict {
-        let Some((name, quote)) = name_before(text, sign) else { return Verdict::No };
+    fn named(&mut self, text: &[u8], sign: usize, whole: bool) -> Finding {
+        let Some((name, quote)) = name_before(text, sign) else { return Finding::No };
         if !self.sounds_secret(&text[name.clone()]) {
-            return Verdict::No;
+            return Finding::No;
         }
         if !whole && text.len() - sign <= AHEAD {
-            return Verdict::More;
+            return Finding::More;
         }
         value_after(text, sign + 1, &text[name], quote)
     }
@@ -165,7 +165,7 @@ fn name_before(text: &[u8], sign: usize) -> Option<(Range<usize>, Range<usize>)>
 }
 
 /// The value from here on, without its quotes; its scheme, such as `Bearer`, is not part of it.
-fn value_after(text: &[u8], from: usize, name: &[u8], name_quote: Range<usize>) -> Verdict {
+fn value_after(text: &[u8], from: usize, name: &[u8], name_quote: Range<usize>) -> Finding {
     let skip = |at: usize, set: &[u8], most: usize| {
         at + text[at..].iter().take(most).take_while(|byte| set.contains(byte)).count()
     };
@@ -201,12 +201,12 @@ fn value_after(text: &[u8], from: usize, name: &[u8], name_quote: Range<usize>) 
         && name.to_ascii_lowercase().ends_with(b"tokens")
         && value.iter().all(u8::is_ascii_digit);
     if value.len() < least || (value.len() < LONG && is_switch(value)) || counts {
-        return Verdict::No;
+        return Finding::No;
     }
     // A number or a word without quotes would leave no JSON if it were merely replaced.
     let bare = !quoted && !name_quote.is_empty();
     let quote = if bare { name_quote } else { 0..0 };
-    Verdict::Secret { from: start, quote, end }
+    Finding::Secret { from: start, quote, end }
 }
 
 /// What can be a part of a token.
@@ -215,16 +215,16 @@ fn is_word(byte: u8) -> bool {
 }
 
 /// A token of a known service, or what follows `Bearer`.
-fn token(text: &[u8], at: usize, whole: bool) -> Verdict {
+fn token(text: &[u8], at: usize, whole: bool) -> Finding {
     let rest = &text[at..];
     let word = |from: usize| {
         let inside = |byte: &&u8| is_word(**byte) || matches!(byte, b'.' | b'~');
         rest[from..].iter().take(LONGEST_LOOK).take_while(inside).count()
     };
-    let found = |from: usize| Verdict::Secret { from: at + from, quote: 0..0, end: End::Token };
+    let found = |from: usize| Finding::Secret { from: at + from, quote: 0..0, end: End::Token };
     let longest = CERTAIN.iter().chain(&LIKELY).map(|beginning| beginning.len()).max().unwrap_or(0);
     if !whole && rest.len() <= longest {
-        return Verdict::More;
+        return Finding::More;
     }
     if rest.len() > 7 && rest[..7].eq_ignore_ascii_case(b"bearer ") {
         let long = word(7);
@@ -233,13 +233,13 @@ fn token(text: &[u8], at: usize, whole: bool) -> Verdict {
         if long >= LONG && telling {
             return found(7);
         }
-        return if !whole && 7 + long == rest.len() { Verdict::More } else { Verdict::No };
+        return if !whole && 7 + long == rest.len() { Finding::More } else { Finding::No };
     }
     let starts = |beginning: &str| rest.starts_with(beginning.as_bytes());
     let certain = CERTAIN.iter().any(|beginning| starts(beginning));
     let likely = LIKELY.iter().find(|beginning| starts(beginning));
     if !certain && likely.is_none() {
-        return Verdict::No;
+        return Finding::No;
     }
     let long = word(0);
     let telling = certain
@@ -252,5 +252,5 @@ fn token(text: &[u8], at: usize, whole: bool) -> Verdict {
     if long >= LONG && telling {
         return found(0);
     }
-    if !whole && long == rest.len() && long < LONGEST_LOOK { Verdict::More } else { Verdict::No }
+    if !whole && long == rest.len() && long < LONGEST_LOOK { Finding::More } else { Finding::No }
 }
