@@ -7,7 +7,7 @@ use std::io::{BufRead as _, Write as _};
 use serde_json::{Map, Value, json};
 
 /// `hostile SEED` says random things; `properties N` has a tool with so many arguments;
-/// `pages BYTES` has a list that never ends, in pages of that size.
+/// `pages BYTES` has a list that never ends, in pages of that size; `cursors BYTES` one whose cursors have that size.
 pub(super) fn serve(role: &str) {
     let (kind, number) = role.split_once(' ').unwrap();
     let number: u64 = number.parse().unwrap();
@@ -26,7 +26,9 @@ pub(super) fn serve(role: &str) {
             "properties" => properties(method, number),
             _ => {
                 page += 1;
-                pages(method, usize::try_from(number).unwrap(), page)
+                let bytes = usize::try_from(number).unwrap();
+                let (text, cursor) = if kind == "cursors" { (0, bytes) } else { (bytes, 0) };
+                pages(method, text, &format!("{page}{}", "x".repeat(cursor)))
             }
         };
         let answer = match answer {
@@ -76,13 +78,13 @@ fn properties(method: &str, count: u64) -> Answer {
     }
 }
 
-fn pages(method: &str, bytes: usize, page: usize) -> Answer {
+fn pages(method: &str, bytes: usize, cursor: &str) -> Answer {
     let schema = json!({ "type": "object", "description": "x".repeat(bytes) });
     match method {
         "initialize" => Ok(opened("pages", "1")),
         "tools/list" => Ok(json!({
-            "tools": [{ "name": format!("tool_{page}"), "inputSchema": schema }],
-            "nextCursor": page.to_string(),
+            "tools": [{ "name": format!("tool_{:.5}", cursor), "inputSchema": schema }],
+            "nextCursor": cursor,
         })),
         _ => unknown(),
     }

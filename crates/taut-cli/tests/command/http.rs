@@ -17,8 +17,8 @@ pub(super) struct Listening {
 }
 
 /// An answer: status, session id and body.
-struct Answer {
-    status: u16,
+pub(super) struct Answer {
+    pub(super) status: u16,
     session: Option<String>,
     body: String,
 }
@@ -72,7 +72,7 @@ impl Listening {
     }
 
     /// Opens a session of 2025-11-25.
-    fn open(&self) -> String {
+    pub(super) fn open(&self) -> String {
         let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": { "name": "c", "version": "1" } } });
@@ -84,7 +84,7 @@ impl Listening {
         session
     }
 
-    fn echo(&self, session: &str) -> Answer {
+    pub(super) fn echo(&self, session: &str) -> Answer {
         self.post(Some(session), "", &call(7, "echo", json!({ "text": "still here" })))
     }
 

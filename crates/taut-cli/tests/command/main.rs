@@ -93,6 +93,8 @@ mod team;
 // About Unix itself: terminals.
 #[cfg(unix)]
 mod terminal;
+#[cfg(feature = "http")]
+mod times;
 mod usage;
 mod verdicts;
 mod watch;
@@ -121,7 +123,7 @@ fn role() {
         #[cfg(unix)]
         ("crowd", _) => crowd::serve(&role),
         ("ends", code) => std::process::exit(code.parse().unwrap()),
-        ("hostile" | "properties" | "pages", _) => hostile::serve(&role),
+        ("hostile" | "properties" | "pages" | "cursors", _) => hostile::serve(&role),
         _ => rude::serve(&role),
     }
     std::process::exit(0);

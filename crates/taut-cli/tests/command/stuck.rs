@@ -226,6 +226,16 @@ fn a_list_without_end_is_given_up_by_its_size() {
     assert!(run.err.contains("more than 64 MiB"), "{}", run.err);
 }
 
+/// The same if the cursors are what is large.
+#[test]
+fn a_list_with_cursors_without_end_is_given_up() {
+    for line in ["list tools", "smoke", "doctor", "bench --quick --only list"] {
+        let run = run(line, &server("cursors 8000000"));
+        assert_ne!(run.code, 0, "{line}: {}", run.out);
+        assert!((run.out + &run.err).contains("64 MiB"), "{line}");
+    }
+}
+
 /// A1, the command's part: what it tells by itself, and panics, never stop the server.
 #[test]
 fn a_server_whose_stderr_nobody_reads_goes_on_and_ends_with_its_input() {
