@@ -12,7 +12,7 @@ use serde_json::Value;
 /// What a schema breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// A `format` that JSON Schema does not have, such as Rust's `uint64`.
+    /// A `format` that a host does not know, such as Rust's `uint64`.
     Format,
     /// `"type"` is a list.
     TypeList,
@@ -75,7 +75,7 @@ impl Rule {
     pub const fn hurts(self) -> &'static str {
         match self {
             Self::Format => {
-                "AutoGen, which then loads no tool of the server at all; gemini and hosts that use Ajv print a \
+                "AutoGen, which then loads no tool of the server at all; gemini and hosts that use Ajv may print a \
                  warning for each"
             }
             Self::TypeList => {
@@ -123,7 +123,7 @@ impl Rule {
     #[must_use]
     pub const fn change(self) -> &'static str {
         match self {
-            Self::Format => "leave the format out, and say the range with minimum and maximum",
+            Self::Format => "leave the format out, and say a range with minimum and maximum",
             Self::TypeList => {
                 "give the field one type, and leave it out of required if it may be absent"
             }
@@ -168,33 +168,35 @@ impl fmt::Display for Lint {
     }
 }
 
-/// Formats that JSON Schema defines, or that OpenAPI does and hosts know.
-const FORMATS: [&str; 25] = [
+/// Formats that AutoGen knows; it loads no tool of a server that has another one anywhere in its arguments.
+const FORMATS: [&str; 27] = [
     "binary",
     "byte",
     "date",
     "date-time",
+    "decimal",
     "double",
     "duration",
     "email",
     "float",
     "hostname",
-    "idn-email",
-    "idn-hostname",
     "int32",
     "int64",
     "ipv4",
+    "ipv4-network",
     "ipv6",
-    "iri",
-    "iri-reference",
-    "json-pointer",
+    "ipv6-network",
+    "json",
     "password",
-    "regex",
-    "relative-json-pointer",
+    "path",
     "time",
     "uri",
-    "uri-reference",
     "uuid",
+    "uuid1",
+    "uuid2",
+    "uuid3",
+    "uuid4",
+    "uuid5",
 ];
 
 /// Places that are reported at most: a list that breaks a rule everywhere breaks it as a whole.
@@ -216,7 +218,7 @@ pub fn lint(tools: &[Value], first_page: Option<usize>) -> Vec<Lint> {
     for (number, tool) in tools.iter().enumerate() {
         let name = tool.get("name").and_then(Value::as_str);
         let name = name.map_or_else(|| format!("tool {}", number + 1), str::to_owned);
-        let mut visit = Visit { tool: &name, found: &mut found, root: &Value::Null };
+        let mut visit = Visit { tool: &name, found: &mut found, root: &Value::Null, sent: true };
         let described = |member| tool.get(member).and_then(Value::as_str).unwrap_or_default();
         if described("description").trim().is_empty() {
             visit.add(Rule::Description, "", "it has no description".to_owned());
@@ -240,6 +242,7 @@ pub fn lint(tools: &[Value], first_page: Option<usize>) -> Vec<Lint> {
                 continue;
             };
             visit.root = schema;
+            visit.sent = member == "inputSchema";
             let place = if member == "inputSchema" { "" } else { "#output" };
             if member == "inputSchema"
                 && let Some(word) =
@@ -260,6 +263,8 @@ struct Visit<'a> {
     tool: &'a str,
     found: &'a mut Vec<Lint>,
     root: &'a Value,
+    /// Whether it is about arguments: the hosts that stumble over formats and types do not read the schemas of results.
+    sent: bool,
 }
 
 impl Visit<'_> {
@@ -272,11 +277,12 @@ impl Visit<'_> {
 
     fn schema(&mut self, schema: &Value, at: &mut String) {
         if let Some(format) = schema.get("format").and_then(Value::as_str)
+            && self.sent
             && !FORMATS.contains(&format)
         {
             self.add(Rule::Format, at, format!("its format is {format:?}"));
         }
-        if let Some(Value::Array(types)) = schema.get("type") {
+        if let Some(Value::Array(types)) = schema.get("type").filter(|_| self.sent) {
             let types: Vec<&str> = types.iter().filter_map(Value::as_str).collect();
             self.add(Rule::TypeList, at, format!("its type is a list: {}", types.join(", ")));
         }

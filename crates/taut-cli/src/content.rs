@@ -131,13 +131,38 @@ pub(crate) fn print(output: &Output, pieces: &[Piece]) -> Result<(), Problem> {
     if output.file.is_some() || output.verbatim {
         return save(output, pieces);
     }
+    // Many small pieces are one write, and a large one is not copied.
+    let mut small = String::new();
     for piece in pieces {
         match piece {
-            Piece::Text(text) => output.print_content(text)?,
-            other => output.print(&format!("{}\n", other.shown(output)))?,
+            Piece::Text(text) if text.len() < AT_ONCE => {
+                small.push_str(text);
+                if !text.ends_with('\n') {
+                    small.push('\n');
+                }
+            }
+            other => {
+                flush(output, &mut small)?;
+                match other {
+                    Piece::Text(text) => output.print_content(text)?,
+                    other => output.print(&format!("{}\n", other.shown(output)))?,
+                }
+            }
+        }
+        if small.len() >= AT_ONCE {
+            flush(output, &mut small)?;
         }
     }
-    Ok(())
+    flush(output, &mut small)
+}
+
+/// Bytes of text that are written at once.
+const AT_ONCE: usize = 64 << 10;
+
+/// Prints what was gathered.
+fn flush(output: &Output, small: &mut String) -> Result<(), Problem> {
+    let text = std::mem::take(small);
+    if text.is_empty() { Ok(()) } else { output.print_content(&text) }
 }
 
 /// Writes the content itself to where `--out` says: the bytes if there are any, else the text.

@@ -84,6 +84,11 @@ impl Heard {
         self.lock().back().map(Line::shown)
     }
 
+    /// How many lines of stderr there are.
+    pub(crate) fn said(&self) -> usize {
+        self.lock().iter().filter(|line| !line.on_stdout).count()
+    }
+
     /// Those of stdout, each with a line end.
     pub(crate) fn stray(&self) -> String {
         let lines = self.lock();

@@ -242,7 +242,7 @@ impl Output {
             self.report_as_document(problem);
         }
         let label = self.err.paint(RED, "error:");
-        self.note(&format!("{label} {}", self.err.text(&problem.to_string())));
+        self.note(&format!("{label} {}", self.err.text(&cut_middle(&problem.to_string()))));
         if let Some(data) = problem.data() {
             self.note(&format!("{} {}", self.err.paint(DIM, "  data:"), self.err.line(&data)));
         }
@@ -293,6 +293,23 @@ impl Output {
             self.note(&self.err.paint(DIM, format!("  {}", self.err.line(line))));
         }
     }
+}
+
+/// A text for people that is not without end: a server may have names of megabytes. Masked before it is cut, because no
+/// one knows a secret by its half.
+pub(crate) fn cut_middle(text: &str) -> Cow<'_, str> {
+    /// Room for a long stack trace and a list of tools.
+    const BYTES: usize = 32 << 10;
+    /// What stands at the end is what to choose from, or the last lines of a server.
+    const END: usize = 8 << 10;
+    if text.len() <= BYTES {
+        return Cow::Borrowed(text);
+    }
+    let text = secrets::masked(text);
+    let (head, tail) =
+        (text.floor_char_boundary(BYTES - END), text.ceil_char_boundary(text.len() - END));
+    let left = size(tail.saturating_sub(head));
+    Cow::Owned(format!("{} … {left} left out … {}", &text[..head], &text[tail..]))
 }
 
 /// A time as people read it: three digits at most.

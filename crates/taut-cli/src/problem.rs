@@ -315,9 +315,14 @@ fn next_of(error: &Error) -> Option<&'static str> {
             ConnectReason::Version(_) | ConnectReason::NoCommonVersion(_) => {
                 "leave --revision out, or update the server"
             }
-            ConnectReason::Refused(_) => {
-                "read why it refuses; with --revision, try without; `taut doctor` shows more"
+            ConnectReason::Refused(_)
+                if std::env::args_os()
+                    .take_while(|word| word != "--")
+                    .any(|word| word == "--revision") =>
+            {
+                "read why it refuses, or try without --revision; `taut doctor` shows more"
             }
+            ConnectReason::Refused(_) => "read why it refuses; `taut doctor` shows more",
             ConnectReason::Unflushed { .. } => {
                 "flush stdout after each message; in Python: print(…, flush=True)"
             }

@@ -191,6 +191,17 @@ impl Reach {
         }
     }
 
+    /// What carries the messages, where that is no stream of bytes with a framing.
+    pub(crate) const fn carrier(&self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "http")]
+            Self::Http(_) => Some("HTTP"),
+            #[cfg(feature = "fleet")]
+            Self::Nats(_) => Some("NATS"),
+            Self::Start(_) | Self::Socket(_) => None,
+        }
+    }
+
     /// The package runner that starts it, if one does.
     pub(crate) fn package_runner(&self) -> Option<&'static str> {
         match self {

@@ -211,6 +211,40 @@ fn named(tools: &[Sent], is: impl Fn(&&Sent) -> bool) -> Option<(String, &'stati
     })
 }
 
+/// Tools whose `$defs` refer to what is defined after them. Only in the order in which they were sent can that be seen.
+/// Half of the nested models of pydantic are written like this.
+pub(crate) fn forward(tools: &[Sent]) -> Option<Objection> {
+    let place = |tool: &Sent| {
+        let Sent::Object(defs) = tool.member("inputSchema")?.member("$defs")? else { return None };
+        defs.iter().enumerate().find_map(|(at, (name, schema))| {
+            let later = |to: &str| defs.iter().skip(at + 1).any(|(name, _)| name == to);
+            let to = refers(schema, &later)?;
+            Some(format!("$defs/{name} refers to $defs/{to}"))
+        })
+    };
+    let (names, _) = named(tools, |tool| place(tool).is_some())?;
+    let first = tools.iter().find_map(place).unwrap_or_default();
+    Some(Objection {
+        who: Who::Models,
+        what: format!("definitions that are used before they stand there, in {names}: {first}"),
+        hurts: "AutoGen, which then loads no tool of the server at all",
+        change: "put each definition before those that use it, or write it where it is used"
+            .to_owned(),
+    })
+}
+
+/// The first name of which `is` is true that something inside refers to.
+fn refers<'a>(schema: &'a Sent, is: &dyn Fn(&str) -> bool) -> Option<&'a str> {
+    match schema {
+        Sent::Array(all) => all.iter().find_map(|each| refers(each, is)),
+        Sent::Object(members) => members.iter().find_map(|(name, value)| match value {
+            Sent::Text(to) if name == "$ref" => to.strip_prefix("#/$defs/").filter(|to| is(to)),
+            value => refers(value, is),
+        }),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use taut_check::Revision;
@@ -282,6 +316,26 @@ mod tests {
         // An older revision has no such member.
         let sent: Vec<Sent> = serde_json::from_str(text).unwrap();
         assert!(super::tools(Revision::V2025_06_18, &sent).is_empty());
+    }
+
+    #[test]
+    fn a_definition_that_is_used_before_it_stands_there_is_told() {
+        let found = |defs: &str| {
+            let text = format!(
+                r##"[{{"name":"a","inputSchema":{{"type":"object","$defs":{defs},"properties":{{"a":{{"$ref":"#/$defs/A"}}}}}}}}]"##
+            );
+            super::forward(&serde_json::from_str::<Vec<Sent>>(&text).unwrap())
+        };
+        let (a, b) = (
+            r##""A":{"type":"object","properties":{"b":{"items":{"$ref":"#/$defs/B"}}}}"##,
+            r#""B":{"type":"object"}"#,
+        );
+        let objection = found(&format!("{{{a},{b}}}")).unwrap();
+        assert!(objection.what.contains("the tool a: $defs/A refers to $defs/B"), "{objection:?}");
+        assert!(found(&format!("{{{b},{a}}}")).is_none());
+        assert!(
+            found(r##"{"A":{"properties":{"kids":{"items":{"$ref":"#/$defs/A"}}}}}"##).is_none()
+        );
     }
 
     #[test]

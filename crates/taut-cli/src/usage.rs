@@ -15,16 +15,76 @@ use crate::gate::{self, RED};
 use crate::hosts::{Surroundings, find};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
+use crate::typed;
 use crate::wrap;
 
 /// The words as they are parsed: `taut help smoke` is `taut smoke --help`.
 pub(crate) fn meant(mut typed: Vec<OsString>) -> Vec<OsString> {
+    if let Some(at) = command_without_dashes(&typed) {
+        typed.insert(at, "--".into());
+    }
     if typed.get(1).is_some_and(|word| word == "help") {
         typed.remove(1);
         typed.truncate(2);
         typed.push("--help".into());
     }
     typed
+}
+
+/// Where the command of `taut bridge` begins, if its two dashes were eaten on the way: mcp-proxy and the Inspector's
+/// `--cli` do that. A word with a `/` or a path's ending is a command, and so are several words.
+fn command_without_dashes(typed: &[OsString]) -> Option<usize> {
+    if typed.get(1).is_none_or(|word| word != "bridge") || typed.iter().any(|word| word == "--") {
+        return None;
+    }
+    let commands = Args::command();
+    let bridge = commands.find_subcommand("bridge")?;
+    let takes_value = |word: &str| {
+        let options = bridge.get_opts().chain(commands.get_opts());
+        options.into_iter().any(|option| {
+            let long = option.get_long_and_visible_aliases().unwrap_or_default();
+            let short = option.get_short_and_visible_aliases().unwrap_or_default();
+            let is_long = word.strip_prefix("--").is_some_and(|word| long.contains(&word));
+            let is_short =
+                matches!(word.as_bytes(), [b'-', letter] if short.contains(&(*letter as char)));
+            option.get_action().takes_values()
+                && option.get_num_args().is_none_or(|count| count.min_values() > 0)
+                && (is_long || is_short)
+        })
+    };
+    let mut at = 2;
+    while let Some(word) = typed.get(at).map(|word| word.to_string_lossy()) {
+        if !word.starts_with('-') {
+            break;
+        }
+        at += if takes_value(&word) { 2 } else { 1 };
+    }
+    let word = typed.get(at)?.to_string_lossy();
+    let is_address = crate::remote::is_url(&word)
+        || word.starts_with("tcp:")
+        || word.starts_with("unix:")
+        || word.starts_with("nats:");
+    let known: Vec<&str> = bridge.get_opts().filter_map(clap::Arg::get_long).collect();
+    let is_ours = |word: &OsString| {
+        let word = word.to_string_lossy();
+        let name = word.split('=').next().unwrap_or_default();
+        name == "-v"
+            || name == "-s"
+            || known.iter().any(|known| name.strip_prefix("--") == Some(known))
+    };
+    // The name of a server may have our own options after it.
+    let several = typed.get(at + 1).is_some_and(|next| !is_ours(next));
+    let path = std::path::Path::new(&*word);
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let is_path = word.contains(['/', std::path::MAIN_SEPARATOR])
+        || ["js", "mjs", "cjs", "ts", "py", "rb", "sh", "exe", "cmd", "bat", "jar"]
+            .contains(&ending);
+    if is_address || !(is_path || several) {
+        return None;
+    }
+    // The slip of somebody who names a server is told as that.
+    let is_server = !is_path && find(Surroundings::here(), &[]).named(&word).is_some();
+    (!is_server).then_some(at)
 }
 
 /// Errors that clap does not find: a `--` with nothing after it, as `-- $CMD` gives if the variable is empty; a
@@ -115,7 +175,10 @@ fn hint(error: &clap::Error, typed: &[OsString]) -> Option<String> {
         ErrorKind::UnknownArgument => {
             unknown_argument(error, word(ContextKind::InvalidArg)?, typed)
         }
-        ErrorKind::InvalidSubcommand => server(word(ContextKind::InvalidSubcommand)?),
+        ErrorKind::InvalidSubcommand => {
+            let word = word(ContextKind::InvalidSubcommand)?;
+            server(word).or_else(|| tool(word, typed))
+        }
         _ => None,
     }
 }
@@ -134,6 +197,15 @@ fn unknown_argument(error: &clap::Error, wrong: &str, typed: &[OsString]) -> Opt
         Some(ContextValue::String(meant)) => closest(wrong, [meant.as_str()].into_iter()).is_some(),
         other => other.is_some(),
     };
+    let words: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if matches!(command.as_ref(), "smoke" | "doctor" | "bench")
+        && wrong.contains('=')
+        && words.iter().any(|word| word == "--call")
+        && let Some(meant) = typed::with_json_args(&words)
+    {
+        let line = typed::line(&meant);
+        return Some(format!("the arguments of --call are one JSON object: {line}"));
+    }
     if sounds_alike || !takes_server(&commands, &command) {
         return None;
     }
@@ -166,6 +238,31 @@ fn is_option(word: &OsStr, wrong: &str) -> bool {
 fn takes_server(commands: &Command, name: &str) -> bool {
     let command = commands.find_subcommand(name);
     command.is_some_and(|command| command.get_positionals().any(clap::Arg::is_last_set))
+}
+
+/// A word that stands where a command should, with arguments behind it: it may be a tool.
+fn tool(word: &str, typed: &[OsString]) -> Option<String> {
+    let rest: Vec<String> =
+        typed.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
+    let pairs = rest.iter().take_while(|word| *word != "--");
+    if !pairs.clone().any(|pair| pair.contains('=') && !pair.starts_with('-')) {
+        return None;
+    }
+    let mut words = ["taut", "call", word].map(str::to_owned).to_vec();
+    words.extend(rest.iter().cloned());
+    let found = find(Surroundings::here(), &[]);
+    let mut servers = found.visible().map(|server| server.name.clone());
+    let named =
+        pairs.clone().any(|word| !word.contains('=')) || rest.iter().any(|word| word == "--");
+    let line = match (named, servers.next(), servers.next()) {
+        (true, ..) => typed::line(&words),
+        (false, Some(one), None) => {
+            words.push(one);
+            typed::line(&words)
+        }
+        _ => format!("{} SERVER", typed::line(&words)),
+    };
+    Some(format!("if {word} is a tool: {line}"))
 }
 
 /// A word that stands where a command should, and is a server's name.

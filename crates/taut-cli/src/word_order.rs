@@ -55,6 +55,16 @@ impl Order<'_> {
         let line = |words: &[&str]| Some(format!("taut {command} {}", words.join(" ")));
         let words = || rest.iter().map(String::as_str);
         let known = |word: &str| is_known(word, options);
+        // As some hosts write it: weather.forecast, weather/forecast.
+        if let Some((server, inner)) = first.split_once(['.', '/', ':'])
+            && known(server)
+            && !inner.is_empty()
+        {
+            return Problem::Usage {
+                what: format!("{first}: {server} is a server; {is} comes first, its name last"),
+                next: line(&[inner].into_iter().chain(words()).chain([server]).collect::<Vec<_>>()),
+            };
+        }
         if rest.is_empty() && known(first) {
             return Problem::Usage {
                 what: format!("{first} is a server; {is} comes first"),

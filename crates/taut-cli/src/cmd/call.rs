@@ -12,7 +12,7 @@ use crate::arguments::{self, Mistake, closest};
 use crate::cmd::list::Offer;
 use crate::content::{self, Piece};
 use crate::hosts::resolve;
-use crate::output::{Output, RED};
+use crate::output::{CYAN, Output, RED};
 use crate::problem::{Exit, Problem};
 use crate::schema::{Schema, fields};
 use crate::session::with_server;
@@ -55,10 +55,11 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
         } else {
             show(output, &answer)?;
         }
-        Ok((answer.failed(), broken(client, &tools, &answer)))
+        // Before something else is waited for, and heard.
+        Ok((answer.failed(), broken(client, &tools, &answer), output.heard.said()))
     };
     let done = with_server(output, &args.options, started, work).await;
-    let ((failed, broken), exit) =
+    let ((failed, broken, said), exit) =
         done.map_err(|problem| with_name(problem, server, &args.options))?;
     if let Some(error) = broken {
         output.note(&output.err.paint(RED, output.err.line(&error.to_string())));
@@ -69,6 +70,11 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
     }
     let words = format!("the tool {} reported failure", args.tool);
     output.note(&output.err.paint(RED, output.err.line(&words)));
+    if said > 0 && !output.verbose {
+        let lines = if said == 1 { "line".to_owned() } else { format!("{said} lines") };
+        let words = format!("-v, which shows what the server wrote on stderr ({lines})");
+        output.note(&format!("{} {words}", output.err.paint(CYAN, "  try:")));
+    }
     // Not the tool's fault, if nobody answered what it asked.
     Ok(if exit == Exit::Refused { exit } else { Exit::ToolFailed })
 }
@@ -201,7 +207,8 @@ fn wrong(tool: &Tool, schema: &Value, pairs: &[String], mistakes: &[Mistake]) ->
     let mut names = schema.required();
     // What was typed, in whichever way, is wanted.
     let typed = pairs.iter().filter_map(|pair| pair.split(['=', ':']).next());
-    for name in typed.filter(|name| schema.field(name).is_some()) {
+    let named = schema.fields();
+    for name in typed.filter(|typed| named.iter().any(|field| field.name == *typed)) {
         if !names.contains(&name) {
             names.push(name);
         }

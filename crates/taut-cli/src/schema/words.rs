@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use serde_json::{Number, Value};
 
 use super::{Budget, STEPS, Schema, Shape, Walk, whole_number};
+use crate::cells::cut;
 
 /// How deep fields within fields are shown.
 const DEPTH: usize = 6;
@@ -64,6 +65,15 @@ fn joined(words: impl Iterator<Item = String>, between: &str) -> String {
     words.join(between)
 }
 
+/// Things to choose from; more say no more.
+fn choices_of(choices: &[super::Choice<'_>]) -> String {
+    const SHOWN: usize = 40;
+    const WIDTH: usize = 80;
+    let shown = choices.iter().take(SHOWN).map(|choice| cut(&choice.text(), WIDTH).into_owned());
+    let more = (choices.len() > SHOWN).then(|| format!("… {} more", choices.len() - SHOWN));
+    joined(shown.chain(more), "|")
+}
+
 fn kind(schema: Schema<'_>, walk: Walk<'_>) -> String {
     let shape = walk.deeper().and_then(|walk| Some((walk, schema.shape()?)));
     let Some((walk, shape)) = shape else { return "any".to_owned() };
@@ -75,7 +85,7 @@ fn kind(schema: Schema<'_>, walk: Walk<'_>) -> String {
         Shape::Number { whole: true, .. } => "integer".to_owned(),
         Shape::Number { .. } => "number".to_owned(),
         Shape::Object => "object".to_owned(),
-        Shape::Choice(choices) => joined(choices.iter().map(super::Choice::text), "|"),
+        Shape::Choice(choices) => choices_of(&choices),
         Shape::Ways(ways) => joined(ways.into_iter().map(|way| kind(way, walk)), "|"),
         Shape::List { item, .. } => match kind(item, walk) {
             several if several.contains('|') => format!("({several})[]"),
@@ -95,7 +105,7 @@ fn wanted(schema: Schema<'_>, walk: Walk<'_>) -> String {
         Shape::Number { whole: true, .. } => "a whole number".to_owned(),
         Shape::Number { .. } => "a number".to_owned(),
         Shape::Object => "a JSON object".to_owned(),
-        Shape::Choice(choices) => joined(choices.iter().map(super::Choice::text), "|"),
+        Shape::Choice(choices) => choices_of(&choices),
         Shape::Ways(ways) => joined(ways.into_iter().map(|way| wanted(way, walk)), " or "),
         Shape::List { item, .. } => match item.shape() {
             None | Some(Shape::Any) => "a list".to_owned(),

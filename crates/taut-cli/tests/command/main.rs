@@ -52,6 +52,7 @@ mod gate;
 #[cfg(unix)]
 mod hanging;
 mod help;
+mod hints;
 mod hostile;
 mod hosts;
 #[cfg(feature = "http")]

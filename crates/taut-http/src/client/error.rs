@@ -204,7 +204,12 @@ impl fmt::Display for HttpError {
                 if !words.is_empty() {
                     write!(f, ": {words}")?;
                 }
-                if let Some(description) = challenge.as_ref().and_then(|c| c.description()) {
+                if let Some(description) = challenge
+                    .as_ref()
+                    .and_then(|c| c.description())
+                    // Many servers say it in both places.
+                    .filter(|description| !words.contains(description.as_str()))
+                {
                     write!(f, ": {description}")?;
                 }
                 match (status, advice) {

@@ -208,6 +208,15 @@ impl fmt::Display for ConnectError {
                 }
             }
         }
+        // A proxy that says why it refuses has passed its server's words on to its own stderr as well.
+        let told = match &self.reason {
+            ConnectReason::Refused(error) => {
+                let last = self.stderr.lines().rfind(|line| !line.trim().is_empty());
+                last.is_some_and(|last| error.message.contains(last.trim()))
+            }
+            _ => false,
+        };
+        let stderr = if told { "" } else { &self.stderr };
         // The first line is in the reason already.
         let stdout = match &self.reason {
             ConnectReason::NotJson { first, .. } => {
@@ -215,7 +224,7 @@ impl fmt::Display for ConnectError {
             }
             _ => &self.stdout,
         };
-        last_lines(f, stdout, &self.stderr)
+        last_lines(f, stdout, stderr)
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Sleep;
 
-use super::sys::{Gauge, ReadPipe, WritePipe};
+use super::sys::{ReadPipe, WritePipe};
 use crate::bell::Bell;
 use crate::stream::{Sink, Source};
 
@@ -47,8 +47,8 @@ pub(crate) struct ChildStdout {
     unread: Option<oneshot::Receiver<()>>,
     unread_bell: Bell,
     stdin_unread: bool,
-    /// What is in the child's stdin.
-    gauge: Gauge,
+    /// Tells how many bytes the child has not read of its stdin, if that is known.
+    gauge: Box<dyn Fn() -> Option<u64> + Send + Sync>,
     written: Arc<AtomicU64>,
     linger: Option<Pin<Box<Sleep>>>,
     events: Arc<dyn PipeEvents>,
@@ -72,7 +72,7 @@ pub(super) fn join(
 ) -> (ChildStdout, ChildStdin, watch::Receiver<()>) {
     let (tell, told) = oneshot::channel();
     let (open, closed) = watch::channel(());
-    let (gauge, written) = (stdin.gauge(), Arc::<AtomicU64>::default());
+    let (gauge, written) = (Box::new(stdin.gauge()), Arc::<AtomicU64>::default());
     let stdout = ChildStdout {
         pipe: Some(stdout),
         exited: Box::pin(async { drop(exited.await) }),
@@ -128,7 +128,7 @@ impl Source for ChildStdout {
         let exited = |cx: &mut Context<'_>| self.exited.as_mut().poll(cx);
         if self.left.is_none() && self.exit_bell.poll(cx, exited).is_ready() {
             self.left = Some(self.pipe.as_ref().map_or(0, ReadPipe::waiting));
-            if self.gauge.waiting() == Some(self.written.load(Ordering::Relaxed)) {
+            if (self.gauge)() == Some(self.written.load(Ordering::Relaxed)) {
                 self.events.read_nothing();
             }
         }

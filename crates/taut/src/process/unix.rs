@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
@@ -333,21 +333,14 @@ impl WritePipe {
         Ok(Self { pipe, width: Width::Usual, gone: Some(Box::pin(gone)) })
     }
 
-    /// What tells how much is in it.
-    pub(super) fn gauge(&self) -> Gauge {
-        Gauge(Arc::downgrade(&self.pipe))
-    }
-}
-
-/// Says how much is in a pipe that is written elsewhere, as long as that is open.
-pub(super) struct Gauge(Weak<Sender>);
-
-impl Gauge {
-    /// Bytes that have been written and not read. Linux counts them at either end of a pipe; other systems do not,
-    /// and nothing is known there.
-    pub(super) fn waiting(&self) -> Option<u64> {
-        let pipe = self.0.upgrade().filter(|_| cfg!(target_os = "linux"))?;
-        rustix::io::ioctl_fionread(&*pipe).ok()
+    /// What tells how many bytes have been written and not read, as long as this is open. Linux counts them at either
+    /// end of a pipe; other systems do not, and nothing is known there.
+    pub(super) fn gauge(&self) -> impl Fn() -> Option<u64> + Send + Sync + 'static {
+        let pipe = Arc::downgrade(&self.pipe);
+        move || {
+            let pipe = pipe.upgrade().filter(|_| cfg!(target_os = "linux"))?;
+            rustix::io::ioctl_fionread(&*pipe).ok()
+        }
     }
 }
 

@@ -64,6 +64,10 @@ fn server(row: &Row) -> Value {
         Target::Tool { name, argument, repeats } => {
             json!({ "tool": name, "argument": argument, "compared": repeats })
         }
+        Target::Fixed { name, arguments } => {
+            let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+            json!({ "tool": name, "arguments": arguments, "compared": false })
+        }
         Target::Ping => json!("ping"),
         Target::List => json!("tools/list"),
     };

@@ -34,6 +34,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde_json::Value;
+
+use crate::cmd::call::object;
 use crate::hosts;
 use crate::mask;
 use crate::output::{Output, YELLOW};
@@ -49,6 +52,7 @@ use pinning::Machine;
 use process::Start;
 use progress::Progress;
 use rounds::{Plan, Row};
+use target::Wish;
 
 /// Calls in flight unless something else is said.
 const IN_FLIGHT: [u16; 2] = [8, 64];
@@ -94,6 +98,9 @@ async fn by_name(
     mut args: Bench,
 ) -> Result<(Bench, Vec<(String, String)>), Problem> {
     args.named = args.named.or_else(|| args.by_option.take());
+    if let Some(text) = &args.args {
+        args.args = Some(Value::Object(object(text)?).to_string());
+    }
     let Some(name) = &args.named else {
         if args.server.is_empty() {
             // An error, which says which servers there are.
@@ -207,7 +214,10 @@ fn plan(args: &Bench, machine: &Machine) -> Plan {
         phases,
         extent: Extent { quick: args.quick, fire: args.fire.map(|calls| calls as usize) },
         era: args.era,
-        tool: args.tool.clone().map(|tool| (tool, args.arg.clone())),
+        tool: args.call.clone().map(|tool| {
+            let (argument, arguments) = (args.arg.clone(), args.args.clone());
+            Wish { tool, argument, arguments }
+        }),
     }
 }
 

@@ -94,6 +94,12 @@ pub(super) fn call(era: Era, tool: &str, argument: &str, size: usize) -> Request
     Request::new("tools/call", Some(&stamped(era, params)))
 }
 
+/// A call of a tool with these arguments, an object as JSON, which are the same each time.
+pub(super) fn fixed(era: Era, tool: &str, arguments: &str) -> Request {
+    let params = format!(r#""name":{},"arguments":{arguments}"#, json!(tool));
+    Request::new("tools/call", Some(&stamped(era, params)))
+}
+
 /// A page of the list of tools.
 pub(super) fn list(era: Era, cursor: Option<&str>) -> Request {
     let cursor = cursor.map(|cursor| format!(r#""cursor":{}"#, json!(cursor)));

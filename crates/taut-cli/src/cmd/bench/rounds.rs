@@ -13,7 +13,7 @@ use super::pinning::{Machine, Pinning};
 use super::process::Start;
 use super::progress::Progress;
 use super::session::Session;
-use super::target::Facts;
+use super::target::{Facts, Wish};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Plan {
     pub(super) phases: Vec<Phase>,
     pub(super) extent: Extent,
     pub(super) era: Option<Era>,
-    pub(super) tool: Option<(String, Option<String>)>,
+    pub(super) tool: Option<Wish>,
 }
 
 impl Plan {
@@ -191,11 +191,7 @@ impl Turn<'_> {
         let mut session = self.start(row)?;
         let facts = match row.facts.take() {
             Some(facts) => facts,
-            None => {
-                let wished = self.plan.tool.as_ref();
-                let wished = wished.map(|(tool, arg)| (tool.as_str(), arg.as_deref()));
-                Facts::find(&mut session, wished)?
-            }
+            None => Facts::find(&mut session, self.plan.tool.as_ref())?,
         };
         let warm = self.plan.extent.warm_up(&mut session, &facts);
         row.facts = Some(facts);

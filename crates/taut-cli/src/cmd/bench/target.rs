@@ -20,6 +20,8 @@ pub(super) const SMALL: usize = 64;
 pub(super) enum Target {
     /// A tool that takes a text.
     Tool { name: String, argument: String, repeats: bool },
+    /// A tool with the same arguments each time, an object as JSON.
+    Fixed { name: String, arguments: String },
     /// Nothing can be called, so it is asked whether it lives.
     Ping,
     /// Not even that.
@@ -33,10 +35,20 @@ impl Target {
             Self::Tool { name, argument, .. } => {
                 format!("called {name}({argument})")
             }
+            Self::Fixed { name, .. } => format!("called {name} with --args"),
             Self::Ping => "pinged".to_owned(),
             Self::List => "asked for its list of tools".to_owned(),
         }
     }
+}
+
+/// The tool that the user names, and with what it is called: a text as this argument, or these arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wish {
+    pub(super) tool: String,
+    pub(super) argument: Option<String>,
+    /// An object as JSON.
+    pub(super) arguments: Option<String>,
 }
 
 /// What is known of a server.
@@ -52,10 +64,7 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Asks the server.
-    pub(super) fn find(
-        session: &mut Session,
-        wished: Option<(&str, Option<&str>)>,
-    ) -> Result<Self, Fault> {
+    pub(super) fn find(session: &mut Session, wished: Option<&Wish>) -> Result<Self, Fault> {
         let opened = session.opened.clone();
         let mut facts = Self { opened, target: Target::Ping, pages: Vec::new(), notes: Vec::new() };
         if facts.opened.repeats {
@@ -69,6 +78,19 @@ impl Facts {
             Ok((found, pages)) => (tools, facts.pages) = (found, pages),
             Err(Fault::Refused { .. }) => facts.notes.push("has no list of tools".to_owned()),
             Err(fault) => return Err(fault),
+        }
+        if let Some(Wish { tool, arguments: Some(arguments), .. }) = wished {
+            let mut request = request::fixed(facts.opened.era, tool, arguments);
+            let said = session.ask(&mut request)?;
+            if said["isError"] == true {
+                return Err(Fault::Failed(super::fault::excerpt(text(&said).as_bytes())));
+            }
+            facts
+                .notes
+                .push(format!("its tool {tool} has no text of ours to repeat: not compared"));
+            let (name, arguments) = (tool.clone(), arguments.clone());
+            facts.target = Target::Fixed { name, arguments };
+            return Ok(facts);
         }
         match choose(&tools, wished)? {
             Some((name, argument)) => facts.try_tool(session, name, argument, wished.is_some())?,
@@ -145,6 +167,9 @@ impl Facts {
                 };
                 Ask::new(request::call(era, name, argument, size), expect)
             }
+            Target::Fixed { name, arguments } => {
+                Ask::new(request::fixed(era, name, arguments), Expect::Result)
+            }
             Target::Ping => Ask::new(request::ping(era), Expect::Result),
             Target::List => Ask::new(request::list(era, None), Expect::Result),
         }
@@ -169,20 +194,19 @@ impl Facts {
 }
 
 /// Which tool to call, and the name of its text.
-fn choose(
-    tools: &[Value],
-    wished: Option<(&str, Option<&str>)>,
-) -> Result<Option<(String, String)>, Fault> {
+fn choose(tools: &[Value], wished: Option<&Wish>) -> Result<Option<(String, String)>, Fault> {
     let named = |tool: &Value, name: &str| tool["name"] == name;
-    if let Some((name, argument)) = wished {
+    if let Some(Wish { tool: name, argument, .. }) = wished {
         let Some(tool) = tools.iter().find(|tool| named(tool, name)) else {
             return Err(Fault::Wrong(format!("it has no tool {name}")));
         };
-        let argument = argument.map(str::to_owned).or_else(|| only_text(tool));
+        let argument = argument.clone().or_else(|| only_text(tool));
         let argument = argument.ok_or_else(|| {
-            Fault::Wrong(format!("the tool {name} takes more than a text; name one with --arg"))
+            Fault::Wrong(format!(
+                "the tool {name} takes more than a text; give its arguments with --args '{{…}}'"
+            ))
         })?;
-        return Ok(Some((name.to_owned(), argument)));
+        return Ok(Some((name.clone(), argument)));
     }
     let harmless = |tool: &&Value| {
         tool["annotations"]["readOnlyHint"] == true
@@ -244,10 +268,16 @@ mod tests {
     #[test]
     fn a_tool_that_is_named_is_called_whatever_it_does() {
         let tools = [tool("delete", &["path"], json!(null)), tool("two", &["a", "b"], json!(null))];
+        let wish = |tool: &str, argument: Option<&str>| Wish {
+            tool: tool.to_owned(),
+            argument: argument.map(str::to_owned),
+            arguments: None,
+        };
+        let choose = |wish: Wish| choose(&tools, Some(&wish));
         let found = |name: &str, argument: &str| Ok(Some((name.to_owned(), argument.to_owned())));
-        assert_eq!(choose(&tools, Some(("delete", None))), found("delete", "path"));
-        assert_eq!(choose(&tools, Some(("two", Some("b")))), found("two", "b"));
-        assert!(choose(&tools, Some(("two", None))).is_err());
-        assert!(choose(&tools, Some(("three", None))).is_err());
+        assert_eq!(choose(wish("delete", None)), found("delete", "path"));
+        assert_eq!(choose(wish("two", Some("b"))), found("two", "b"));
+        assert!(choose(wish("two", None)).is_err());
+        assert!(choose(wish("three", None)).is_err());
     }
 }

@@ -124,8 +124,21 @@ pub(super) async fn run(
     let listener = bind(word, &clients).await?;
     let mut interrupts = Interrupts::new()?;
     output.print(&format!("{}\n", shown(&listener.address, &clients)))?;
-    if output.err.terminal && clients.token.is_none() && clients.certificate.is_none() {
-        output.note("serves lines, headers and HTTP there, HTTP at the path /mcp; Ctrl-C ends it");
+    let plain = clients.token.is_none() && clients.certificate.is_none();
+    if plain && (output.err.terminal || matches!(listener.address, Address::Tcp(..))) {
+        let more = if output.err.terminal { "; Ctrl-C ends it" } else { "" };
+        let words = match &listener.address {
+            Address::Tcp(host, port) => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                format!(
+                    "serves lines and headers there, and HTTP at http://{host}:{port}/mcp{more}"
+                )
+            }
+            Address::Unix(_) => {
+                format!("serves lines, headers and HTTP there, HTTP at the path /mcp{more}")
+            }
+        };
+        output.note(&words);
     }
     // Removes the file of a Unix socket at the end of this function.
     #[cfg(unix)]

@@ -302,6 +302,11 @@ fn proxy(
     if let Some(era) = args.era {
         client = client.era(era.into());
     }
+    #[cfg(feature = "http")]
+    if args.token_file.is_some() || args.token_env.is_some() || args.serve_everyone_unsafely {
+        // Others than this user read the errors. What the server says stands on our stderr.
+        client = client.output_in_errors(false);
+    }
     let (lines, kept) = (output.clone(), links.clone());
     client = client.on_stderr(move |line| {
         if let Some(links) = &kept {

@@ -68,7 +68,7 @@ pub(super) struct Exam<'a> {
 
 impl<'a> Exam<'a> {
     pub(super) fn new(output: &'a Output, options: &'a Options, reach: &'a Reach) -> Self {
-        let mut facts = Facts::default();
+        let mut facts = Facts { carrier: reach.carrier(), ..Facts::default() };
         match reach {
             Reach::Start(command) => {
                 let given = command.effective_env();
@@ -290,6 +290,7 @@ impl<'a> Exam<'a> {
         if let Ok(offer) = &listed {
             let tools = offer.sent.tools.as_deref().unwrap_or_default();
             objections.extend(strict::tools(client.revision(), tools));
+            objections.extend(strict::forward(tools));
             let tools: Vec<Value> =
                 tools.iter().filter_map(|tool| serde_json::to_value(tool).ok()).collect();
             lock(&self.facts).lints = lint(&tools, offer.first_page);

@@ -25,6 +25,8 @@ pub(super) struct Facts {
     pub(super) pid: Option<u32>,
     /// Where it listens, if it was not started but connected to.
     pub(super) socket: Option<String>,
+    /// What carries the messages, where that is no stream of bytes.
+    pub(super) carrier: Option<&'static str>,
     /// Every process that was started, also the second and the third.
     pub(super) pids: Vec<u32>,
     pub(super) program: Option<String>,
@@ -246,7 +248,9 @@ impl Facts {
         match &self.opened {
             Some(Ok(opened)) => {
                 let era = if opened.revision.is_modern() { "modern" } else { "legacy" };
-                let mut text = format!("{} ({era}), {}", opened.revision, opened.framing);
+                let framing = opened.framing.to_string();
+                let framing = self.carrier.unwrap_or(&framing);
+                let mut text = format!("{} ({era}), {framing}", opened.revision);
                 if !opened.name.is_empty() {
                     text = format!("{text}, {}", opened.name);
                 }

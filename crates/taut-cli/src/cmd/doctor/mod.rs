@@ -9,6 +9,7 @@ mod facts;
 mod findings;
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -21,6 +22,7 @@ use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
+use crate::typed;
 use exam::Exam;
 use facts::{Facts, Phase};
 use findings::{Finding, Level};
@@ -47,13 +49,19 @@ pub(crate) struct Doctor {
 }
 
 pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem> {
+    if args.call.is_some()
+        && args.args.is_none()
+        && args.name.as_deref().is_some_and(|name| name.contains('='))
+    {
+        return Err(typed::json_args_wanted("taut doctor"));
+    }
     let call = match (&args.call, &args.args) {
         (Some(tool), Some(text)) => Some((tool.clone(), super::call::object(text)?)),
         (Some(tool), None) => Some((tool.clone(), serde_json::Map::new())),
         (None, _) => None,
     };
     let target = resolve(output, &args.options, args.name.as_deref(), &args.server)?;
-    let words: Vec<String> = target.reach.words();
+    let words = in_full(&target.reach.words(), args.options.cwd.as_deref());
     let words = mask::words(words.iter().map(String::as_str));
     let (reach, name) = (target.reach.plain(), target.shown);
     let mut interrupts = Interrupts::new()?;
@@ -83,7 +91,9 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
         let cure = cure(&facts, &found, &words);
         output.document(&document(&name, &facts, &found, &cure, exit))?;
     } else {
-        show(output, &name, &facts, &found, &cure(&facts, &found, &words))?;
+        let cure = cure(&facts, &found, &words);
+        let entry = (!cure.is_empty()).then(|| entry(&cure, &words, &target.options));
+        show(output, &name, &facts, &found, entry.as_deref())?;
     }
     if exit != Exit::Worked && !output.verbose {
         // One line alone is in the report.
@@ -101,6 +111,64 @@ fn cure(facts: &Facts, found: &[Finding], server: &[String]) -> Vec<String> {
         return Vec::new();
     }
     findings::bridge(facts).into_iter().chain(server.iter().cloned()).collect()
+}
+
+/// The whole entry of a host's file that starts the server with these words.
+fn entry(cure: &[String], server: &[String], options: &Options) -> String {
+    let mut members =
+        vec![format!("\"command\": {}", json!(own_name())), format!("\"args\": {}", json!(cure))];
+    if !options.env.is_empty() {
+        let env = options.env.iter().map(|(name, value)| {
+            let shown = if taut::secrets::is_secret_name(name) {
+                mask::env(value)
+            } else {
+                mask::one(value)
+            };
+            (name.clone(), Value::from(shown))
+        });
+        members.push(format!("\"env\": {}", Value::Object(env.collect())));
+    }
+    format!("{}: {{ {} }}", json!(name_of(server)), members.join(", "))
+}
+
+/// How a host starts this program: by its name where that is on the PATH, else by its path.
+fn own_name() -> String {
+    let found =
+        taut::Command::new("taut").find_program().ok().and_then(|path| path.canonicalize().ok());
+    let own = std::env::current_exe().ok();
+    match own.clone().and_then(|own| own.canonicalize().ok()) {
+        own if own.is_some() && own == found => "taut".to_owned(),
+        _ => own.map_or_else(|| "taut".to_owned(), |own| own.display().to_string()),
+    }
+}
+
+/// A name for an entry: of the script or package that is run, without its ending.
+fn name_of(server: &[String]) -> String {
+    const RUNNERS: [&str; 12] = [
+        "node", "python", "python3", "npx", "uvx", "uv", "bun", "deno", "env", "sh", "run", "ruby",
+    ];
+    let stem = |word: &String| Some(Path::new(word).file_stem()?.to_str()?.to_owned());
+    let is_plain = |word: &&String| !word.starts_with('-') && !word.contains(['=', ' ']);
+    let stems = server.iter().filter(is_plain).filter_map(stem);
+    let mut stems = stems.filter(|stem| !RUNNERS.contains(&stem.as_str()));
+    stems.next().unwrap_or_else(|| "server".to_owned())
+}
+
+/// The words with the paths of files that are here in full: a host starts a server in another folder.
+fn in_full(words: &[String], cwd: Option<&Path>) -> Vec<String> {
+    let here = |word: &String| {
+        let path = Path::new(word);
+        let is_path = word.contains(['/', '.']) && !word.starts_with('-') && path.is_relative();
+        let base = std::env::current_dir().ok()?;
+        let base = cwd.map_or_else(|| base.clone(), |cwd| base.join(cwd));
+        let full = is_path.then(|| base.join(path)).filter(|full| full.exists())?;
+        // `./x` is `x` in this folder.
+        std::path::absolute(full.components().collect::<std::path::PathBuf>()).ok()
+    };
+    words
+        .iter()
+        .map(|word| here(word).map_or_else(|| word.clone(), |full| full.display().to_string()))
+        .collect()
 }
 
 fn document(name: &str, facts: &Facts, found: &[Finding], cure: &[String], exit: Exit) -> Value {
@@ -133,6 +201,9 @@ fn document(name: &str, facts: &Facts, found: &[Finding], cure: &[String], exit:
 /// How wide the words of a finding may be: wider is hard to read.
 const WIDTH: usize = 100;
 
+/// Columns of one text: a server may have names of megabytes.
+const LONGEST: usize = 4000;
+
 /// How wide the column of texts is at least, beside the times.
 const TEXT: usize = 56;
 
@@ -141,7 +212,7 @@ fn show(
     name: &str,
     facts: &Facts,
     found: &[Finding],
-    cure: &[String],
+    entry: Option<&str>,
 ) -> Result<(), Problem> {
     let reader = output.out;
     let title = reader.paint(BOLD, format!("taut {}", env!("CARGO_PKG_VERSION")));
@@ -161,21 +232,20 @@ fn show(
         let wrapped = |words: &str, indent| wrap(&reader.line(words), width, indent);
         text += &format!("\n{head}  {}\n", wrapped(&finding.what, 11));
         for line in &finding.list {
-            text += &format!("{:13}{}\n", "", reader.line(line));
+            text += &format!("{:13}{}\n", "", cut(&reader.line(line), LONGEST));
         }
         text += &format!("   {}   {}\n", reader.paint(DIM, "hurts"), wrapped(&finding.hurts, 11));
         text += &format!("   {}  {}\n", reader.paint(DIM, "change"), wrapped(&finding.change, 11));
     }
-    if !cure.is_empty() {
+    if let Some(entry) = entry {
         let numbered = found.iter().enumerate().filter(|(_, finding)| finding.bridged);
         let numbers: Vec<String> = numbered.map(|(at, _)| (at + 1).to_string()).collect();
         let all =
             if numbers.len() == found.len() { "all of it".to_owned() } else { numbers.join(", ") };
-        let line = format!("\"command\": \"taut\", \"args\": {}", json!(cure));
         let label = reader.paint(CYAN, "taut bridge");
         text +=
             &format!("\n{label} cures {all} without a change to the server; in the host's file:\n");
-        text += &format!("   {}\n", reader.line(&crate::secrets::masked(&line)));
+        text += &format!("   {}\n", reader.line(&crate::secrets::masked(entry)));
     }
     let count = |level| found.iter().filter(|finding| finding.level == level).count();
     let (broken, hurts) = (count(Level::Broken), count(Level::Hurts));
@@ -199,6 +269,7 @@ fn show(
 fn wrap(text: &str, width: usize, indent: usize) -> String {
     // Before it is broken up: no one knows a secret by its half.
     let text = crate::secrets::masked(text);
+    let text = cut(&text, LONGEST);
     let mut out = String::new();
     let mut used = indent;
     for (at, word) in text.split(' ').enumerate() {
@@ -235,7 +306,7 @@ fn row(output: &Output, phase: &Phase) -> String {
         return format!("  {mark} {:<12}  {text}\n", phase.name);
     };
     // A terminal has the times at its right edge, up to where they are hard to follow.
-    let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(29).max(8));
+    let room = output.width().map_or(LONGEST, |width| width.saturating_sub(29).max(8));
     let text = cut(&text, room);
     let pad = pad(&text, room.min(TEXT));
     let at = reader.paint(DIM, format!("{:>11}", time(at)));

@@ -21,6 +21,7 @@ use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
 use crate::session::command;
 use crate::signals::Interrupts;
+use crate::typed;
 use transcript::Transcript;
 
 pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> {
@@ -28,6 +29,12 @@ pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> 
     options.asked.offer_all = true;
     if args.all {
         return all::run(output, &options).await;
+    }
+    if args.call.is_some()
+        && args.args.is_none()
+        && args.name.as_deref().is_some_and(|name| name.contains('='))
+    {
+        return Err(typed::json_args_wanted("taut smoke"));
     }
     let chosen = chosen(args)?;
     let options = &options;

@@ -117,7 +117,11 @@ pub(super) fn pick(tools: &[Tool]) -> Pick {
 /// The words that name a tool for a call: one that looks harmless if there is one, with the arguments that it
 /// needs. Nothing if there is no tool.
 pub(super) fn suggestion(tools: &[Tool]) -> Option<Vec<String>> {
-    let tool = tools.iter().find(|tool| !is_risky(tool)).or_else(|| tools.first())?;
+    let only_reads = |tool: &&Tool| {
+        tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true)
+    };
+    let harmless = tools.iter().find(|tool| !is_risky(tool));
+    let tool = harmless.or_else(|| tools.iter().find(only_reads)).or_else(|| tools.first())?;
     let schema = schema(tool);
     let example = |name: &str| {
         let field = &schema["properties"][name];

@@ -81,6 +81,7 @@ impl Transcript<'_> {
             seen.lock().unwrap_or_else(PoisonError::into_inner).note(event, began.elapsed());
             hear(&output, event);
         });
+        let carrier = reach.carrier();
         self.wait("starting the server");
         let opened = reach.open_until(self.output, builder, interrupts);
         let opened = match self.silent {
@@ -93,7 +94,7 @@ impl Transcript<'_> {
             Err(error) => return self.failed("start", &error, ""),
         };
         let opening = *opening.lock().unwrap_or_else(PoisonError::into_inner);
-        self.agreed(&client, opening.started.unwrap_or_default(), began.elapsed())?;
+        self.agreed(&client, carrier, opening.started, began.elapsed())?;
         self.unprobed = opening.unanswered().filter(|_| !client.revision().is_modern());
         if let Some(cost) = self.unprobed {
             let cost = time(cost);
@@ -205,14 +206,17 @@ impl Transcript<'_> {
     fn agreed(
         &mut self,
         client: &Client,
-        spawned: Duration,
+        carrier: Option<&str>,
+        spawned: Option<Duration>,
         ready: Duration,
     ) -> Result<(), Problem> {
         let how = if client.pid().is_some() { "started" } else { "connected" };
-        self.step(how, "", Some(spawned))?;
+        self.step(how, "", spawned)?;
+        let spawned = spawned.unwrap_or_default();
         let revision = client.revision();
         let era = if revision.is_modern() { "modern" } else { "legacy" };
-        let framing = client.framing().unwrap_or_default();
+        let framing = client.framing().unwrap_or_default().to_string();
+        let framing = carrier.unwrap_or(&framing);
         self.step("agreed", &format!("{revision} ({era}), {framing}"), Some(ready - spawned))?;
         if let Some(info) = client.server_info() {
             let title = info.title.as_ref().map(|title| format!(", {title}")).unwrap_or_default();
@@ -225,7 +229,7 @@ impl Transcript<'_> {
         self.step("offers", &shown, None)?;
         self.report.insert("revision".into(), json!(revision.as_str()));
         self.report.insert("era".into(), json!(era));
-        self.report.insert("framing".into(), json!(framing.to_string()));
+        self.report.insert("framing".into(), json!(framing));
         self.report.insert("capabilities".into(), json!(offers));
         self.report.insert("started_ms".into(), millis(spawned));
         self.report.insert("ready_ms".into(), millis(ready));

@@ -20,6 +20,9 @@ pub(super) const FORCED: &str = "it had to be forced to end";
 /// How wide the text of a step may be beside its time.
 const TEXT: usize = 56;
 
+/// Columns of a text that is told whole: a server may have names of megabytes.
+const LONGEST: usize = 4000;
+
 /// What was done so far, told while it is done.
 pub(super) struct Transcript<'a> {
     pub(super) output: &'a Output,
@@ -160,7 +163,9 @@ impl<'a> Transcript<'a> {
     pub(super) fn aside(&mut self, name: &str, text: &str) -> Result<(), Problem> {
         self.spinner = None;
         let mark = self.output.out.paint(YELLOW, "·");
-        let text = self.output.out.line(text);
+        let text = crate::secrets::masked(text);
+        let text = self.output.out.line(&text);
+        let text = cut(&text, LONGEST);
         self.line(&format!("  {mark} {name:<10}  {text}\n"))
     }
 

@@ -175,8 +175,11 @@ impl Session {
         self.child.as_ref().map(Child::tail).unwrap_or_default()
     }
 
-    /// The last lines on stdout that are no messages, and the end of stderr.
+    /// The last lines on stdout that are no messages, and the end of stderr; nothing where errors must not have them.
     pub(crate) fn last_output(&self) -> (String, String) {
+        if !self.state.settings.output_in_errors {
+            return (String::new(), String::new());
+        }
         (self.state.monitor.last_invalid(), self.stderr())
     }
 

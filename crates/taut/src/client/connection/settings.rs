@@ -55,6 +55,7 @@ with_defaults! {
         pub(crate) keep_lists: bool,
         /// A proxy in place of the handlers.
         pub(crate) relay: Option<Relayed>,
+        pub(crate) output_in_errors: bool = true,
         #[cfg(feature = "validate")]
         pub(crate) check_answers: bool,
     }
@@ -153,6 +154,10 @@ setters! { ClientBuilder;
     /// Speaks in this framing and no other. Unless set: lines; if a server says nothing for two seconds,
     /// another is started beside it and spoken to with `Content-Length` headers.
     framing(framing: Framing) => settings.framing = Some(framing);
+
+    /// Sets whether errors have the end of what the server printed: the cause stands there more often than not. On.
+    /// Off where an error goes to people who must not read the logs of the server.
+    output_in_errors(shown: bool) => settings.output_in_errors;
 
     /// Sets how long a server may leave the probe unanswered before it is taken for a legacy one. 5 s.
     probe_timeout(timeout: Duration) => settings.probe;

@@ -22,6 +22,9 @@ const PATIENCE: [(u64, &str); 4] =
 /// What codex exec has no patience for, and a person notices.
 const SOON: Duration = Duration::from_secs(1);
 
+/// What claude -p (2.1.325) has no patience for: its first turn has no tools of a server that takes so long.
+const AT_FIRST: Duration = Duration::from_secs(2);
+
 /// Refusals of the probe that real servers give and every host takes for an older server: the method is
 /// not known, or nothing is before `initialize`.
 const USUAL: [i64; 3] = [-32601, -32602, -32600];
@@ -355,20 +358,21 @@ pub(super) fn slow(facts: &Facts) -> Option<Finding> {
         .filter(|(seconds, _)| took > Duration::from_secs(*seconds))
         .map(|(_, host)| *host)
         .collect();
+    let no_patience = match took < AT_FIRST {
+        true => "codex exec, which does not wait",
+        false => "codex exec, which does not wait, and claude -p, which waits less than 2 s",
+    };
     let what = format!("it takes {} until it is ready", time(took));
     let change = "answer initialize first and load afterwards; install what it needs beforehand (npx and uvx \
                   download on the first run)";
     let (level, hurts) = if lost.is_empty() {
-        (
-            Level::Note,
-            "codex exec, which does not wait: the first turn goes without its tools".to_owned(),
-        )
+        (Level::Note, format!("{no_patience}: the first turn goes without its tools"))
     } else {
         let limits: Vec<_> = PATIENCE.iter().map(|(s, host)| format!("{host} {s} s")).collect();
         (
             Level::Hurts,
             format!(
-                "{} give{} up before (limits: {}); codex exec does not wait at all",
+                "{} give{} up before (limits: {}); in {no_patience}, the first turn goes without its tools",
                 lost.join(", "),
                 if lost.len() == 1 { "s" } else { "" },
                 limits.join(", ")
