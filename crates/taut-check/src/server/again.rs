@@ -5,8 +5,14 @@
 use super::carry::{Outcome, Shared, Surveys, Suspect};
 use super::judge::EXPLAINS;
 use super::pool::{SERVERS, pool};
-use crate::check::{Level, Verdict};
+use crate::check::{Kind, Level, Verdict};
 use crate::ours::Revision;
+
+/// How the words of a failure begin that an answer showed.
+const ANSWERED: &str = "expected error";
+
+/// What was tried in the newest revision of a group: the others, what was seen before, and what now.
+type Tried = (Vec<Suspect>, Option<Suspect>, Option<Outcome>);
 
 impl Shared<'_> {
     /// Tries again alone what failed. What was left out because a failure explains it waits for the second try of that.
@@ -84,19 +90,10 @@ impl Shared<'_> {
                 }
             }
             self.settings.program.progress.begin("once more, alone", groups.len());
-            let tried = pool(SERVERS, groups, |mut group| {
-                let newest = group.pop();
-                let after = newest.as_ref().and_then(|(at, before)| {
-                    let (revision, survey) = &surveys[*at];
-                    let once =
-                        || self.batch(*revision, survey, &[before.check], self.alone()).pop();
-                    // What a busy machine was too late for is worth another try.
-                    once()
-                        .filter(|after| !matches!(after.verdict, Verdict::Blocked(_)))
-                        .or_else(once)
-                });
-                (group, newest, after)
+            let tried = pool(SERVERS, self.together(surveys, groups), |group| {
+                self.once_more(surveys, group)
             });
+            let tried = tried.into_iter().flatten();
             for (rest, newest, after) in tried {
                 let Some((at, before)) = newest else { continue };
                 // The budget may be used up: what was seen before counts then.
@@ -110,5 +107,50 @@ impl Shared<'_> {
                 }
             }
         }
+    }
+
+    /// Puts those together that may share a process: what an answer showed, in one revision, has no other probe as its
+    /// cause twice, in another company. What was silent or ended is tried alone.
+    fn together(&self, surveys: &Surveys, groups: Vec<Vec<Suspect>>) -> Vec<Vec<Vec<Suspect>>> {
+        let mut jobs: Vec<Vec<Vec<Suspect>>> = Vec::new();
+        let place = |group: &[Suspect]| {
+            let (at, outcome) = group.last()?;
+            let fresh = matches!(self.checks[outcome.check].kind, Kind::Fresh(..));
+            let answered = outcome.verdict.words().starts_with(ANSWERED);
+            let (revision, survey) = &surveys[*at];
+            let plain = !self.is_odd(*revision, survey, outcome.check);
+            (answered && plain && !fresh).then_some(*at)
+        };
+        for group in groups {
+            let at = place(&group);
+            match jobs.iter_mut().find(|job| at.is_some() && place(&job[0]) == at) {
+                Some(job) => job.push(group),
+                None => jobs.push(vec![group]),
+            }
+        }
+        jobs
+    }
+
+    /// Tries the newest of each of these groups in one process.
+    fn once_more(&self, surveys: &Surveys, job: Vec<Vec<Suspect>>) -> Vec<Tried> {
+        let newest: Vec<(usize, usize)> =
+            job.iter().filter_map(|group| group.last()).map(|(at, it)| (*at, it.check)).collect();
+        let Some((at, _)) = newest.first() else { return Vec::new() };
+        let (revision, survey) = &surveys[*at];
+        let checks: Vec<usize> = newest.iter().map(|(_, check)| *check).collect();
+        let once = |checks: &[usize]| self.batch(*revision, survey, checks, self.alone());
+        let judged = |outcome: &Outcome| !matches!(outcome.verdict, Verdict::Blocked(_));
+        let mut first = once(&checks);
+        let mut tried = Vec::new();
+        for mut group in job {
+            let newest = group.pop();
+            let after = newest.as_ref().and_then(|(_, before)| {
+                let at = first.iter().position(|outcome| outcome.check == before.check)?;
+                // What a busy machine was too late for is worth another try.
+                Some(first.swap_remove(at)).filter(judged).or_else(|| once(&[before.check]).pop())
+            });
+            tried.push((group, newest, after));
+        }
+        tried
     }
 }

@@ -211,7 +211,7 @@ impl Shared<'_> {
     }
 
     /// Whether a probe may change how what follows it is answered.
-    fn is_odd(&self, revision: Revision, survey: &Survey, check: usize) -> bool {
+    pub(super) fn is_odd(&self, revision: Revision, survey: &Survey, check: usize) -> bool {
         match self.checks[check].kind {
             Kind::Probe(sends, _) | Kind::Fresh(sends, _) => {
                 let steps = sends(&self.cx(revision, survey, check));
