@@ -39,6 +39,27 @@ const MISSES: [&str; 11] = [
     "env var",
 ];
 
+/// What Node, npm, Python and uv write of a certificate that they do not trust.
+const DISTRUST: [&str; 8] = [
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+    "UNABLE_TO_GET_ISSUER_CERT",
+    "SELF_SIGNED_CERT",
+    "unable to verify the first certificate",
+    "unable to get local issuer certificate",
+    "self-signed certificate",
+    "invalid peer certificate",
+    "CERTIFICATE_VERIFY_FAILED",
+];
+
+/// What to do about that.
+const TRUST: &str = "it does not trust a certificate: behind a proxy that opens TLS, name the file of its authority: \
+                     --env NODE_EXTRA_CA_CERTS=FILE (node, npx) or --env SSL_CERT_FILE=FILE (python, uvx); in a host's \
+                     file under \"env\"";
+
+fn distrusts(text: &str) -> bool {
+    DISTRUST.iter().any(|words| text.contains(words))
+}
+
 /// The variables that a text asks for, in their order.
 fn asked_for(text: &str) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
@@ -80,10 +101,13 @@ fn typed() -> Vec<String> {
 /// reach the network.
 pub(crate) fn hint(error: &Error) -> Option<String> {
     let Error::Connect(failed) = error else { return None };
+    if [&failed.stderr, &failed.stdout].into_iter().any(|text| distrusts(text)) {
+        return Some(TRUST.to_owned());
+    }
     let ours = typed();
     let given = |name: &str| ours.iter().any(|word| word.contains(&format!("{name}=")));
     if ours.iter().any(|word| word == "--inherit-env") {
-        return missing(&asked_for(&failed.stderr), &given);
+        return missing(&asked_for(&failed.stderr), &given).or_else(|| of_runner(&failed.reason));
     }
     let texts = [&failed.stderr, &failed.stdout];
     let said = texts.into_iter().flat_map(|text| words(text));
@@ -97,7 +121,9 @@ pub(crate) fn hint(error: &Error) -> Option<String> {
         ));
     }
     let texts = texts.into_iter().flat_map(|text| asked_for(text));
-    missing(&texts.collect::<Vec<_>>(), &given).or_else(|| of_network(&failed.reason, &given))
+    missing(&texts.collect::<Vec<_>>(), &given)
+        .or_else(|| of_network(&failed.reason, &given))
+        .or_else(|| of_runner(&failed.reason))
 }
 
 /// What to do about variables that are set nowhere.
@@ -131,6 +157,16 @@ fn of_network(reason: &ConnectReason, given: &dyn Fn(&str) -> bool) -> Option<St
     ))
 }
 
+/// What to do about a runner of packages that says nothing: it downloads, or tries again and again behind a certificate
+/// that it does not trust, for minutes and without a word.
+fn of_runner(reason: &ConnectReason) -> Option<String> {
+    let ConnectReason::Silent { package_runner: Some(runner), .. } = reason else { return None };
+    Some(format!(
+        "install the package first, or give it longer with --start-timeout; behind a proxy that opens TLS, {runner} waits \
+         until NODE_EXTRA_CA_CERTS (npx) or SSL_CERT_FILE (uvx) names the file of its authority: --env NAME=FILE"
+    ))
+}
+
 /// The variables about proxies and registries that are set here, and that no server gets unless it is told to.
 fn kept_back() -> Vec<String> {
     let passed = Command::new("").network_env(true).network_variables();
@@ -140,7 +176,22 @@ fn kept_back() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::asked_for;
+    use super::{asked_for, distrusts};
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_is_known_by_the_words_of_npm_node_python_and_uv() {
+        for text in [
+            "npm error code UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+            "npm error request to https://registry failed, reason: unable to get local issuer certificate",
+            "TypeError: fetch failed\n  [cause]: Error: self-signed certificate in certificate chain",
+            "  code: 'DEPTH_ZERO_SELF_SIGNED_CERT'",
+            "ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed",
+            "Caused by: invalid peer certificate: UnknownIssuer",
+        ] {
+            assert!(distrusts(text), "{text}");
+        }
+        assert!(!distrusts("set CERTIFICATE to the certificate of the server"));
+    }
 
     #[test]
     fn the_variables_that_a_server_asks_for_are_found_however_it_says_so() {

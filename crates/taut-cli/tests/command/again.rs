@@ -65,6 +65,7 @@ fn doctor_wraps_the_reason_of_a_failed_start() {
         row.contains("npx may still be downloading the package: try again, or set a longer"),
         "{text}"
     );
+    assert!(plain(&text).contains("NODE_EXTRA_CA_CERTS"), "{text}");
     let (narrow, _) = Terminal::sized(60, &["doctor", "demo"], |_| ()).end();
     let narrow = plain(&narrow);
     let mut after = narrow.lines().skip_while(|line| !line.contains("· environment")).skip(1);

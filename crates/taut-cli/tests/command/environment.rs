@@ -64,6 +64,17 @@ fn a_variable_that_a_server_asks_for_is_named() {
     assert!(run.err.contains("--env WEATHER_API_KEY=\"$WEATHER_API_KEY\""), "{}", run.err);
 }
 
+/// T41: where a certificate is what is wrong, the variables that name one are named, also if they are set nowhere.
+#[test]
+fn a_certificate_that_a_server_does_not_trust_names_the_variable_to_set() {
+    let script = "echo 'npm error code UNABLE_TO_VERIFY_LEAF_SIGNATURE' >&2; exit 1";
+    for command in ["list", "doctor", "smoke", "list --inherit-env"] {
+        let run = with(command, script, &[]).exits(4);
+        let said = format!("{}{}", run.out, run.err);
+        assert!(said.contains("NODE_EXTRA_CA_CERTS=FILE"), "{command}: {said}");
+    }
+}
+
 #[test]
 fn doctor_shows_a_few_names_of_a_long_environment() {
     let run = with("doctor --inherit-env --timeout 5s", "exec taut serve", &[("ABC_1", "x")]);
