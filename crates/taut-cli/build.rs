@@ -17,6 +17,8 @@ fn main() {
     println!("cargo::rerun-if-changed=start-order.txt");
     // `taut bench` says so if it was built to compile quickly; the release profile is.
     println!("cargo::rustc-env=TAUT_OPT_LEVEL={}", var("OPT_LEVEL").unwrap_or_default());
+    println!("cargo::rustc-env=TAUT_TARGET={}", var("TARGET").unwrap_or_default());
+    println!("cargo::rustc-env=TAUT_COMMIT={}", commit());
     let is = |name: &str, value: &str| var(name).is_ok_and(|now| now == value);
     let measured = is("OPT_LEVEL", "3")
         && is("CARGO_CFG_TARGET_OS", "linux")
@@ -32,6 +34,31 @@ fn main() {
     println!("cargo::rustc-link-arg-bins=-no-pie");
     side_by_side();
     link_unwinder();
+}
+
+/// The commit that an optimised program is built from: of this checkout, or as cargo noted it in a package. Other builds
+/// would have to be made again after each commit.
+fn commit() -> String {
+    if !var("OPT_LEVEL").is_ok_and(|level| level == "3") {
+        return String::new();
+    }
+    if let Ok(note) = std::fs::read_to_string(".cargo_vcs_info.json") {
+        let commit = note.split('"').find(|word| word.len() == 40 && word.bytes().all(hex));
+        return commit.map(|commit| commit[..12].to_owned()).unwrap_or_default();
+    }
+    let git = |words: &[&str]| {
+        let said = Command::new("git").arg("rev-parse").args(words).output();
+        said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
+    };
+    let log = git(&["--git-path", "logs/HEAD"]);
+    if Path::new(&log).is_file() {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    git(&["--short=12", "HEAD"])
+}
+
+fn hex(byte: u8) -> bool {
+    byte.is_ascii_hexdigit()
 }
 
 /// What a start runs becomes a section of its own.

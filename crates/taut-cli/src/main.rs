@@ -47,6 +47,7 @@ mod transcript;
 mod typed;
 mod usage;
 mod variables;
+mod version;
 mod word_order;
 mod wrap;
 

@@ -15,8 +15,7 @@ use crate::gate::{self, RED};
 use crate::hosts::{Surroundings, find};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::typed;
-use crate::wrap;
+use crate::{typed, version, wrap};
 
 /// The words as they are parsed: `taut help smoke` is `taut smoke --help`.
 pub(crate) fn meant(mut typed: Vec<OsString>) -> Vec<OsString> {
@@ -113,6 +112,11 @@ pub(crate) fn check(command: &Sub, typed: &[OsString]) -> Result<(), Problem> {
 pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
     if !error.use_stderr() {
         let output = Output::new(None);
+        if error.kind() == ErrorKind::DisplayVersion {
+            let json = typed.iter().any(|word| word == "--json");
+            let printed = gate::result(&output.out.pass(&version::text(json))).map_err(Problem::output);
+            return printed.map_or_else(|problem| output.report(&problem), |()| Exit::Worked);
+        }
         let width = output.width().map_or(wrap::WIDEST, |width| width.min(wrap::WIDEST));
         let printed = gate::result(&output.out.help(&error, width)).map_err(Problem::output);
         return printed.map_or_else(|problem| output.report(&problem), |()| Exit::Worked);

@@ -15,6 +15,8 @@ mod sse;
 /// What the pages show is compiled.
 #[cfg(all(doctest, feature = "server", feature = "client"))]
 mod documents {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
     #[doc = include_str!("../../../docs/http.md")]
     mod http {}
     #[doc = include_str!("../../../docs/guides/axum.md")]

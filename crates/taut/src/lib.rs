@@ -179,6 +179,8 @@ pub mod types {
 mod documents {
     #[doc = include_str!("../../../README.md")]
     mod readme {}
+    #[doc = include_str!("../README.md")]
+    mod crate_readme {}
     #[doc = include_str!("../../../docs/guides/first-server.md")]
     mod first_server {}
     #[doc = include_str!("../../../docs/guides/host.md")]

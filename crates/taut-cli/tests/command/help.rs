@@ -149,7 +149,14 @@ fn the_help_has_every_exit_code() {
         assert!(text.contains(&format!("\n  {code:<5}")), "{code}");
     }
     let run: Run = taut(["--version"]).output().unwrap().into();
-    assert_eq!(run.exits(0).out, format!("taut {}\n", env!("CARGO_PKG_VERSION")));
+    let out = run.exits(0).out;
+    let names: Vec<&str> =
+        out.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(names, ["taut", "commit", "target", "features", "upgrade"], "{out}");
+    assert!(out.starts_with(&format!("taut {}\n", env!("CARGO_PKG_VERSION"))), "{out}");
+    let run: Run = taut(["--version", "--json"]).output().unwrap().into();
+    let document: serde_json::Value = serde_json::from_str(&run.exits(0).out).unwrap();
+    assert_eq!(document["version"], env!("CARGO_PKG_VERSION"));
 }
 
 /// As bash calls it: the words so far, and which of them the cursor is in.

@@ -18,6 +18,11 @@ fn the_page_about_the_command_tells_the_truth() {
 }
 
 #[test]
+fn the_readme_tells_the_truth() {
+    check("README.md");
+}
+
+#[test]
 fn the_page_about_the_bridge_tells_the_truth() {
     check("docs/bridge.md");
 }

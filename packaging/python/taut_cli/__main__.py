@@ -1,0 +1,5 @@
+"""`python -m taut_cli`."""
+
+from taut_cli import main
+
+main()
