@@ -114,7 +114,8 @@ pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
         let output = Output::new(None);
         if error.kind() == ErrorKind::DisplayVersion {
             let json = typed.iter().any(|word| word == "--json");
-            let printed = gate::result(&output.out.pass(&version::text(json))).map_err(Problem::output);
+            let printed =
+                gate::result(&output.out.pass(&version::text(json))).map_err(Problem::output);
             return printed.map_or_else(|problem| output.report(&problem), |()| Exit::Worked);
         }
         let width = output.width().map_or(wrap::WIDEST, |width| width.min(wrap::WIDEST));

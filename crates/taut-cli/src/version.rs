@@ -55,8 +55,8 @@ fn upgrade(path: &Path) -> &'static str {
             _ => None,
         })
         .collect();
-    let mcp = parts.last().is_some_and(|file| file.starts_with("tautmcp"))
-        || parts.contains(&"tautmcp");
+    let mcp =
+        parts.last().is_some_and(|file| file.starts_with("tautmcp")) || parts.contains(&"tautmcp");
     let pick = |own: &'static str, other: &'static str| if mcp { other } else { own };
     let has = |name: &str| parts.contains(&name);
     let follow = |one: &str, two: &str| parts.windows(2).any(|pair| pair == [one, two]);

@@ -155,7 +155,7 @@ fn the_help_has_every_exit_code() {
     assert_eq!(names, ["taut", "commit", "target", "features", "upgrade"], "{out}");
     assert!(out.starts_with(&format!("taut {}\n", env!("CARGO_PKG_VERSION"))), "{out}");
     let run: Run = taut(["--version", "--json"]).output().unwrap().into();
-    let document: serde_json::Value = serde_json::from_str(&run.exits(0).out).unwrap();
+    let document: Value = serde_json::from_str(&run.exits(0).out).unwrap();
     assert_eq!(document["version"], env!("CARGO_PKG_VERSION"));
 }
 
