@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod arguments;
+mod exchange;
 mod host;
 mod service;
 mod settings;
