@@ -14,6 +14,7 @@ use taut_check::{
 use tokio::sync::oneshot;
 
 use crate::args::Options;
+use crate::files;
 use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW};
 use crate::problem::{Exit, Problem};
@@ -303,7 +304,7 @@ fn unknown(word: &str) -> Problem {
 }
 
 fn read(path: &PathBuf) -> Result<Option<Baseline>, Problem> {
-    match std::fs::read_to_string(path) {
+    match files::try_text(path, files::MESSAGE)? {
         Ok(text) => {
             let named = |what| Problem::usage(format!("{}: {what}", path.display()));
             Baseline::parse(&text).map(Some).map_err(named)
