@@ -303,7 +303,7 @@ fn unknown(word: &str) -> Problem {
     Problem::Usage { what, next: Some("taut check --list".to_owned()) }
 }
 
-fn read(path: &PathBuf) -> Result<Option<Baseline>, Problem> {
+fn read(path: &Path) -> Result<Option<Baseline>, Problem> {
     match files::try_text(path, files::MESSAGE)? {
         Ok(text) => {
             let named = |what| Problem::usage(format!("{}: {what}", path.display()));

@@ -148,7 +148,7 @@ impl Front {
         let asker = self.accept.session().map(|terms| terms.asker.clone()).unwrap_or_default();
         let initialize = request.params.raw().map(|raw| {
             let completed = completed(JsonRef::from(raw), asker.info.as_ref());
-            let params = completed.as_deref().map_or(JsonRef::from(raw), JsonRef::sound);
+            let params = completed.as_deref().map_or_else(|| JsonRef::from(raw), JsonRef::sound);
             match only {
                 Some(only) => RawJson::from(JsonRef::sound(&at_revision(params, only))),
                 None => RawJson::from(params),

@@ -14,6 +14,7 @@ struct Unheard;
 
 impl PipeEvents for Unheard {
     fn read(&self, _: usize) {}
+    fn read_nothing(&self) {}
     fn stdin_unread(&self) {}
 }
 

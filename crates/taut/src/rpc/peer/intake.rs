@@ -107,7 +107,7 @@ impl Peer {
             self.framing = Framing::Headers;
         }
         let Some(found) = found else {
-            let malformed = doubted.unwrap_or(Malformed::new(Fault::Json));
+            let malformed = doubted.unwrap_or_else(|| Malformed::new(Fault::Json));
             return self.take_malformed(malformed, Framing::Headers, offset, bytes);
         };
         let words = format!("{given} given, {found} found");
