@@ -1,8 +1,8 @@
 //! Whether stdout was closed when the process was started: `taut call … >&-`.
 //!
 //! Before `main`, Rust opens the null device in the place of a closed stdout, and every write to it then works. So it is
-//! looked at before that. Must not know what is written. Why with `unsafe`: docs/decisions/0022-closed-stdout.md.
-#![allow(unsafe_code, reason = "docs/decisions/0022-closed-stdout.md")]
+//! looked at before that. Must not know what is written. Why with `unsafe`: docs/decisions/0025-closed-stdout.md.
+#![allow(unsafe_code, reason = "docs/decisions/0025-closed-stdout.md")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -325,7 +325,7 @@ mod tests {
             let copy = Arc::clone(&seen);
             let sink: LineSink = Arc::new(move |line| copy.lock().unwrap().push_str(line));
             let mut stderr =
-                Stderr::new(read, Arc::clone(&tail), Some(sink), Some(&secrets)).unwrap();
+                Stderr::new(read, Arc::clone(&tail), 1, Some(sink), Some(&secrets)).unwrap();
             let before = "x".repeat(LINE_LIMIT - cut);
             let line = format!("{before}walrus-carpenter-oyster\nwalrus-");
             rustix::io::write(&write, line.as_bytes()).unwrap();
