@@ -101,7 +101,7 @@ pub(crate) async fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Probl
             next: Some("leave out --root and --answer".to_owned()),
         });
     }
-    let baseline = args.baseline.as_ref().map(read).transpose()?;
+    let baseline = args.baseline.as_deref().map(read).transpose()?;
     for path in [&args.baseline, &args.junit, &args.sarif].into_iter().flatten() {
         writable(path)?;
     }
