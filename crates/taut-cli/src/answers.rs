@@ -4,12 +4,12 @@
 //! is pure otherwise. Must not print or ask.
 
 use std::collections::VecDeque;
-use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 use taut::types::JsonObject;
 
+use crate::files;
 use crate::forms::Form;
 use crate::problem::{Problem, without_place};
 
@@ -44,13 +44,11 @@ pub(crate) struct Answers {
 
 impl Answers {
     pub(crate) fn load(path: &Path) -> Result<Self, Problem> {
-        let what = || format!("reading {}", path.display());
-        let read = if path == "-" {
-            io::read_to_string(io::stdin())
-        } else {
-            std::fs::read_to_string(path)
+        let text = match path == "-" {
+            true => files::stdin(files::MESSAGE)?
+                .map_err(|error| Problem::File { what: "reading -".to_owned(), error })?,
+            false => files::text(path, files::MESSAGE)?,
         };
-        let text = read.map_err(|error| Problem::File { what: what(), error })?;
         Self::parse(&text).map_err(|why| Problem::Usage {
             what: format!("{} has no answers: {why}", path.display()),
             next: Some(

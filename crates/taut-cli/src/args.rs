@@ -18,6 +18,7 @@ use crate::cmd::completions::Completions;
 use crate::cmd::doctor::Doctor;
 use crate::cmd::man::Man;
 use crate::cmd::servers::Servers;
+use crate::files;
 use crate::help;
 use crate::problem::Problem;
 use crate::settings::Common;
@@ -340,6 +341,7 @@ pub(crate) struct Options {
     pub(crate) header: Vec<(String, String)>,
     /// Trust the certificates in this file for a server at a URL, and no others.
     #[arg(long, value_name = "FILE", help_heading = "The server")]
+    #[arg(value_parser = files::plain, value_hint = clap::ValueHint::FilePath)]
     pub(crate) ca_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) broker: crate::nats::NatsArgs,

@@ -75,7 +75,13 @@ pub(crate) fn start(
         To::Nowhere => return Ok(()),
         To::Stderr => {
             let output = output.clone();
-            listen(source, move |line| output.note(&output.err.line(&cut(line))));
+            // A bridge passes the server's stderr on, and -v shows it.
+            let shown = output.verbose || source == BOTH;
+            listen(source, move |line| {
+                if !(shown && is_of_stderr(line)) {
+                    output.note(&output.err.line(&cut(line)));
+                }
+            });
         }
         To::File(path) => {
             let file = open(&path).map_err(|error| Problem::File {
@@ -90,6 +96,11 @@ pub(crate) fn start(
     }
     secrets::hide_ours();
     Ok(())
+}
+
+/// Whether a step is a line of a server's stderr.
+fn is_of_stderr(line: &str) -> bool {
+    line.split_once("] ").is_some_and(|(_, step)| step.starts_with("stderr: "))
 }
 
 /// A line as people read it on a terminal. A file has it whole.

@@ -9,6 +9,7 @@ mod arguments;
 mod asking;
 mod browser;
 mod cells;
+mod closed;
 mod cmd;
 #[cfg(windows)]
 mod console;
@@ -17,6 +18,7 @@ mod debug;
 mod demo;
 mod desk;
 mod events;
+mod files;
 mod forms;
 mod gate;
 mod heard;
@@ -204,6 +206,9 @@ where
     // Before the outcome is told: a line may still be half typed.
     output.screen.restore();
     leftovers::end();
+    if matches!(done, Ok(Exit::Interrupted) | Err(Problem::Interrupted | Problem::Ended)) {
+        gate::hurry();
+    }
     match (done, signals::over()) {
         (Ok(Exit::Interrupted) | Err(Problem::Interrupted | Problem::Ended), Some(time)) => {
             // Also what has left the session of its server.

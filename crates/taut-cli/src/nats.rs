@@ -68,6 +68,7 @@ mod with_nats {
 
     use super::Problem;
     use crate::args::duration;
+    use crate::files;
     use crate::reach::CONNECTING;
 
     /// Where the broker is. What is not typed is taken from the variables that NATS's own command reads.
@@ -79,15 +80,19 @@ mod with_nats {
         url: Option<String>,
         /// The file with the credentials for the broker [default: $NATS_CREDS].
         #[arg(long, value_name = "FILE", help_heading = "The broker")]
+        #[arg(value_parser = files::plain, value_hint = clap::ValueHint::FilePath)]
         creds: Option<PathBuf>,
         /// Also trust the authorities in this file (PEM) for the broker [default: $NATS_CA].
         #[arg(long, value_name = "FILE", help_heading = "The broker")]
+        #[arg(value_parser = files::plain, value_hint = clap::ValueHint::FilePath)]
         tls_ca: Option<PathBuf>,
         /// Show the broker this certificate (PEM) [default: $NATS_CERT].
         #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "The broker")]
+        #[arg(value_parser = files::plain, value_hint = clap::ValueHint::FilePath)]
         tls_cert: Option<PathBuf>,
         /// The key of that certificate (PEM) [default: $NATS_KEY].
         #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "The broker")]
+        #[arg(value_parser = files::plain, value_hint = clap::ValueHint::FilePath)]
         tls_key: Option<PathBuf>,
         /// How long a call waits for a worker with a free slot, or for the broker.
         #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]

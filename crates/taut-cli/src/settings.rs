@@ -14,6 +14,7 @@ use taut::wire::Framing;
 
 use crate::args::{self, Options};
 use crate::debug::To;
+use crate::files;
 use crate::problem::{Problem, without_place};
 
 /// Options of every command.
@@ -45,7 +46,7 @@ impl Common {
         let Some(path) = self.settings.clone().or_else(usual) else {
             return Ok(Settings::default());
         };
-        let text = match std::fs::read_to_string(&path) {
+        let text = match files::try_text(&path, files::SETTINGS)? {
             Ok(text) => text,
             Err(error)
                 if self.settings.is_none() && error.kind() == std::io::ErrorKind::NotFound =>

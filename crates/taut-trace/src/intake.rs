@@ -5,7 +5,7 @@
 
 use crate::format::{self, End, Framing, Gap, Sent, Side, Stream};
 use crate::missed::{HEADER, Missed};
-use crate::ours::{Decoder, Frame, Limits, Masker, Wire};
+use crate::ours::{Decoder, Fault, Frame, Limits, Masker, Wire};
 
 /// The longest message that is kept whole. A longer one is recorded with its first 4 KiB and marked.
 /// Twice what hosts are known to send at once; a recorder must not need more memory than a server.
@@ -142,8 +142,11 @@ impl Intake {
         while let Some(frame) = messages.decoder.poll_frame() {
             masked.clear();
             places.clear();
+            let mut doubted = false;
             let (wire, bom, cr, cut) = match frame {
                 Frame::Message { bytes, framing, bom, cr, .. } => {
+                    // A wrong length must not garble what follows.
+                    doubted = framing == Wire::Headers && !is_json(bytes);
                     masker.apply(bytes, masked, places);
                     (framing, bom, cr, false)
                 }
@@ -155,6 +158,12 @@ impl Intake {
                     format::write_fault(out, at, from, &fault.to_string(), offset);
                     continue;
                 }
+                Frame::Broken { given, found: Some(found), offset, .. } => {
+                    let fault = Fault::Length;
+                    let fault = format!("{fault}: {given} given, {found} found");
+                    format::write_fault(out, at, from, &fault, offset);
+                    continue;
+                }
                 _ => continue,
             };
             messages.framing = match wire {
@@ -163,6 +172,9 @@ impl Intake {
             };
             let sent = Sent { from, framing: messages.framing, bom, cr, cut, link: None };
             format::write_message(out, at, sent, masked, places);
+            if doubted {
+                messages.decoder.distrust();
+            }
         }
         self.shrink();
     }
@@ -288,6 +300,10 @@ impl Messages {
 
 fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
     bytes.windows(word.len()).position(|window| window.eq_ignore_ascii_case(word))
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
 fn decoder() -> Decoder {

@@ -197,6 +197,18 @@ impl Error {
     }
 }
 
+impl Error {
+    /// What a connection on stdio comes to: one that has ended in order is no error.
+    pub(crate) fn unless_orderly(ending: Ending) -> Result<()> {
+        match ending {
+            Ending::Io { .. } | Ending::Stuck { .. } | Ending::DrainTimedOut { .. } => {
+                Err(Self::Ended(ending))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -22,6 +22,8 @@
 
 mod remote;
 mod reporter;
+#[cfg(feature = "client")]
+mod spawned;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -103,22 +105,21 @@ impl ServiceRequest {
 }
 
 /// What a handler can fail with: a [`Reject`], sent as it is, or any error, sent as −32603 with
-/// the name of its type in `data.exception`.
+/// the name of its type in `data.exception`. A `Box<dyn Error>` and a text, which have no such name, are taken as well.
 #[derive(Clone, Debug)]
 pub struct Failed {
     error: ErrorObject,
-    exception: Option<&'static str>,
+    exception: Option<String>,
 }
 
-impl<E: std::error::Error + 'static> From<E> for Failed {
+impl<E: Into<Box<dyn std::error::Error>>> From<E> for Failed {
     fn from(error: E) -> Self {
-        if let Some(reject) = (&error as &dyn std::any::Any).downcast_ref::<Reject>() {
+        let exception = exception(std::any::type_name::<E>());
+        let error: Box<dyn std::error::Error> = error.into();
+        if let Some(reject) = error.downcast_ref::<Reject>() {
             return Self { error: reject.error().clone(), exception: None };
         }
-        Self {
-            error: ErrorObject::internal(error.to_string()),
-            exception: Some(last_segment(std::any::type_name::<E>())),
-        }
+        Self { error: ErrorObject::internal(error.to_string()), exception }
     }
 }
 
@@ -133,10 +134,21 @@ impl Failed {
     }
 }
 
-/// `Error` of `std::io::error::Error`, `Wrapper` of `my::Wrapper<other::Thing>`.
-fn last_segment(name: &'static str) -> &'static str {
+/// The name of an error's type as programmers write it: `io::Error` of `std::io::error::Error`, `Wrapper` of
+/// `my::Wrapper<other::Thing>`. Nothing for what is no type of an error.
+fn exception(name: &str) -> Option<String> {
     let plain = name.split('<').next().unwrap_or(name);
-    plain.rsplit("::").next().unwrap_or(plain)
+    let (path, last) = plain.rsplit_once("::").unwrap_or(("", plain));
+    let is_text = ["alloc::string", "alloc::boxed", "alloc::borrow"].contains(&path);
+    if is_text || plain.starts_with('&') {
+        return None;
+    }
+    // A name that many crates use says which of them it is.
+    let module = path.rsplit("::").find(|module| !["", "error", "errors"].contains(module));
+    Some(match module.filter(|_| last == "Error") {
+        Some(module) => format!("{module}::{last}"),
+        None => last.to_owned(),
+    })
 }
 
 /// Serves JSON-RPC with a handler: `(method, params, call)` to a result or an error.
@@ -304,6 +316,7 @@ pub(crate) async fn run_stdio(
         }
     };
     let service = Box::new(service);
+    let dropped = link.clone();
     let ending = driver::run(link, wire.input, wire.output, service, options, stop).await;
     drop(watchdog);
     if let Ending::Signal(_) = ending {
@@ -314,6 +327,9 @@ pub(crate) async fn run_stdio(
     match &ending {
         Ending::Eof | Ending::Signal(_) | Ending::ReaderGone | Ending::Closed => {
             tracing::debug!(%ending, "served");
+        }
+        Ending::DrainTimedOut { .. } => {
+            stdio::say(&format!("{ending}: dropped {}", dropped.dropped()));
         }
         unusual => stdio::say(&unusual.to_string()),
     }
@@ -352,5 +368,55 @@ impl Service for Plain {
             "the handler of {method:?} kept the connection waiting for {took:?}; await instead of \
              blocking, or use tokio::task::spawn_blocking"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_has_the_name_that_programmers_write() {
+        for (name, expected) in [
+            ("std::io::error::Error", Some("io::Error")),
+            ("core::fmt::Error", Some("fmt::Error")),
+            ("serde_json::error::Error", Some("serde_json::Error")),
+            ("core::num::error::ParseIntError", Some("ParseIntError")),
+            ("my::Wrapper<other::Error>", Some("Wrapper")),
+            ("Error", Some("Error")),
+            ("&str", None),
+            ("alloc::string::String", None),
+            ("alloc::boxed::Box<dyn core::error::Error>", None),
+        ] {
+            assert_eq!(exception(name).as_deref(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_handler_may_fail_with_any_error_also_one_in_a_box() {
+        fn boxed() -> Result<(), Box<dyn std::error::Error>> {
+            Err("no".parse::<i64>().unwrap_err())?
+        }
+        fn rejects() -> Result<(), Box<dyn std::error::Error>> {
+            Err(Reject::new(7, "seven"))?
+        }
+        let fails = |which: u8| -> Result<(), Failed> {
+            match which {
+                0 => boxed()?,
+                1 => rejects()?,
+                2 => Err(std::io::Error::other("disk"))?,
+                _ => Err("words")?,
+            }
+            Ok(())
+        };
+        let sent = |which| {
+            let error = fails(which).unwrap_err().into_error(true);
+            (error.code, error.message, error.data.map(|data| data.get().to_owned()))
+        };
+        assert_eq!(sent(0), (-32603, "invalid digit found in string".into(), None));
+        assert_eq!(sent(1), (7, "seven".into(), None));
+        let data = r#"{"exception":"io::Error"}"#.to_owned();
+        assert_eq!(sent(2), (-32603, "disk".into(), Some(data)));
+        assert_eq!(sent(3), (-32603, "words".into(), None));
     }
 }

@@ -27,6 +27,11 @@ fn any_cut_of_a_stream_gives_the_same_frames() {
 }
 
 #[test]
+fn a_wrong_length_costs_its_own_message() {
+    each_seed_of("wrong_length", checks::wrong_length);
+}
+
+#[test]
 fn any_frame_is_read_as_json_is() {
     each_seed_of("classify", checks::classify);
 }

@@ -18,8 +18,11 @@ const VERBOSITY: &str = "low, medium, high";
 const FLAG: &str = "true, false";
 const DEBUG: &str = "true, false, ./debug.log";
 
+/// The key that switches debugging on; its variable is known to other programs, too.
+const DEBUG_KEY: &str = "server.debug";
+
 /// Key, environment variable, default, what it must be. A profile takes what it lacks from `answer`.
-const SETTINGS: [(&str, &str, &str, &str); 23] = [
+const SETTINGS: [(&str, &str, &str, &str); 25] = [
     ("openai.api_key_env", "", "OPENAI_API_KEY", VARIABLE),
     ("openai.base_url", "OPENAI_BASE_URL", "https://api.openai.com/v1", ADDRESS),
     ("model_profiles.answer.model", "MODEL_ANSWER", "gpt-5.5", TEXT),
@@ -40,21 +43,25 @@ const SETTINGS: [(&str, &str, &str, &str); 23] = [
     ("search.defaults.recency_days", "SEARCH_RECENCY_DAYS", "60", "0 to 36500"),
     ("search.defaults.max_results", "SEARCH_MAX_RESULTS", "5", "1 to 10"),
     ("search.defaults.domains", "", "", DOMAINS),
-    ("server.debug", "DEBUG", "false", DEBUG),
+    (DEBUG_KEY, "DEBUG", "false", DEBUG),
     ("server.debug_file", "", "", TEXT),
     ("server.show_config_on_start", "", "false", FLAG),
+    ("server.drain_ms", "", "", "1 to 86400000"),
+    ("server.max_message_bytes", "", "67108864", "1024 to 4294967295"),
 ];
 
 /// Every value that is set, and where it came from. The key is not among them.
 pub struct Config {
     values: BTreeMap<&'static str, (String, String)>,
+    /// What is to be said about it on stderr.
+    pub notes: Vec<String>,
     pub key: Secret,
 }
 
 impl Config {
     /// Reads everything once. An error names the key, the value and what it must be.
     pub fn load(file: Option<PathBuf>, options: Vec<(String, String)>) -> Result<Self, String> {
-        let mut config = Self { values: BTreeMap::new(), key: Secret(None) };
+        let mut config = Self { values: BTreeMap::new(), notes: Vec::new(), key: Secret(None) };
         for (key, _, default, _) in SETTINGS.iter().filter(|setting| !setting.2.is_empty()) {
             config.set(key, default, "default")?;
         }
@@ -62,8 +69,11 @@ impl Config {
         // Hosts pass on variables that are set to nothing; those are not set.
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
         for (key, name, ..) in SETTINGS.iter().filter(|setting| !setting.1.is_empty()) {
-            if let Some(text) = variable(name) {
-                config.set(key, &text, &format!("environment {name}"))?;
+            let Some(text) = variable(name) else { continue };
+            match config.set(key, &text, &format!("environment {name}")) {
+                // Other programs read this variable, too.
+                Err(_) if *key == DEBUG_KEY => config.leave_debug_off(&text, DEBUG),
+                set => set?,
             }
         }
         for (key, text) in options {
@@ -71,6 +81,18 @@ impl Config {
         }
         config.key = Secret(variable(config.text("openai.api_key_env")));
         Ok(config)
+    }
+
+    /// The variable that switches debugging on has a value that is not ours.
+    pub fn leave_debug_off(&mut self, value: &str, why: &str) {
+        self.values.insert(DEBUG_KEY, ("false".to_owned(), "environment DEBUG".to_owned()));
+        self.notes
+            .push(format!("DEBUG is {value:?}, which means nothing here ({why}): debug is off"));
+    }
+
+    /// Whether the value is that of a variable.
+    pub fn is_from_environment(&self, key: &str) -> bool {
+        self.values.get(key).is_some_and(|(_, from)| from.starts_with("environment "))
     }
 
     /// The value; empty if it is not set.
@@ -92,10 +114,10 @@ impl Config {
 
     fn set(&mut self, key: &str, text: &str, from: &str) -> Result<(), String> {
         let text = match text.trim() {
-            "1" if key == "server.debug" => "true",
-            "0" if key == "server.debug" => "false",
+            "1" if key == DEBUG_KEY => "true",
+            "0" if key == DEBUG_KEY => "false",
             // A path where a flag is expected says both: yes, and where.
-            path if key == "server.debug" && path.contains(['/', '\\']) => {
+            path if key == DEBUG_KEY && path.contains(['/', '\\']) && !path.contains('*') => {
                 self.set("server.debug_file", path, from)?;
                 "true"
             }

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, Parser};
 use config::Config;
+use taut::Ending;
 
 /// An MCP server that answers questions with web search and dated citations.
 ///
@@ -52,7 +53,7 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 
 fn main() -> ExitCode {
     match run(Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(exit) => exit,
         Err(error) => {
             say(&format!("taut-answer: {error}; try --show-config, or --help"));
             ExitCode::from(2)
@@ -60,22 +61,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args) -> Result<(), Box<dyn Error>> {
+fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let debug = args.debug.map(|debug| ("server.debug".to_owned(), debug));
-    let config = Config::load(args.config, args.set.into_iter().chain(debug).collect())?;
+    let mut config = Config::load(args.config, args.set.into_iter().chain(debug).collect())?;
+    let steps = steps(&mut config)?;
+    config.notes.iter().for_each(|note| say(&format!("taut-answer: {note}")));
     if args.show_config || config.text("server.show_config_on_start") == "true" {
         say(&config.to_string());
     }
     if args.show_config && !args.stdio {
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     if stdin().is_terminal() && !args.stdio {
         say("taut-answer is an MCP server: a host starts it and uses its stdin and stdout");
         say("  try: taut smoke -- taut-answer; --stdio to type messages here; --help");
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
-    if config.text("server.debug") == "true" {
-        tell_steps(&config)?;
+    if let Some(file) = steps {
+        tell_steps(&config, file)?;
     }
     if config.key.reveal().is_none() {
         let variable = config.text("openai.api_key_env");
@@ -83,7 +86,11 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
     }
     let server = tools::server(config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(server.serve_stdio())?)
+    match runtime.block_on(server.serve_stdio()) {
+        // Which questions were dropped stands on stderr already.
+        Err(taut::Error::Ended(Ending::DrainTimedOut { .. })) => Ok(ExitCode::FAILURE),
+        served => Ok(served.map(|()| ExitCode::SUCCESS)?),
+    }
 }
 
 /// Says one line on stderr. Not `eprintln!`, which panics when a host has closed it.
@@ -91,15 +98,28 @@ fn say(line: &str) {
     let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Tells each step on stderr, and in the file if one is named. The key is taken out of every line.
-fn tell_steps(config: &Config) -> Result<(), Box<dyn Error>> {
+/// What debugging writes to: stderr, and the file that is inside if one is named. Nothing where it is off.
+fn steps(config: &mut Config) -> Result<Option<Option<File>>, String> {
     let path = config.path("server.debug_file");
+    if config.text("server.debug") != "true" || path.as_os_str().is_empty() {
+        return Ok((config.text("server.debug") == "true").then_some(None));
+    }
     let mut options = File::options();
     #[cfg(unix)] // For its owner only: questions and answers are in it.
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut open = || options.create(true).append(true).open(&path);
-    let bad = |error| format!("server.debug_file is {path:?}: {error}");
-    let file = if path.as_os_str().is_empty() { None } else { Some(open().map_err(bad)?) };
+    match options.create(true).append(true).open(&path) {
+        Ok(file) => Ok(Some(Some(file))),
+        // The variable may be another program's.
+        Err(error) if config.is_from_environment("server.debug") => {
+            config.leave_debug_off(&path.display().to_string(), &error.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(format!("server.debug_file is {path:?}: {error}")),
+    }
+}
+
+/// Tells each step on stderr, and in the file if there is one. The key is taken out of every line.
+fn tell_steps(config: &Config, file: Option<File>) -> Result<(), Box<dyn Error>> {
     let key = config.key.clone();
     let steps = taut::Steps::new(move |line: &str| {
         let line = key.hide_in(line);

@@ -103,8 +103,16 @@ pub fn server(config: Config) -> Result<Server<impl Send + Sync + 'static>, Stri
     let detailed = tool("answer_detailed", "Answer in detail", "As `answer`, with more thought.");
     let quick = tool("answer_quick", "Answer quickly", "As `answer`, for short questions.");
     let policy = policy(&config)?;
+    // What was asked before stdin ended is answered: a question has its own limits of time.
+    let drain = match config.number("server.drain_ms") {
+        0 => Duration::MAX,
+        drain => Duration::from_millis(drain.into()),
+    };
+    let longest = config.number("server.max_message_bytes") as usize;
     Server::with_state(&info.name, &info.version, OpenAi::new(config, policy))
         .info(info)
+        .drain(drain)
+        .limits(|limits| limits.limits.message = longest)
         .instructions("Ask `answer` for facts that may have changed; it searches and cites.")
         // Clients up to 2025-06-18 were promised an error; with newer ones the model reads the reason.
         .on_bad_arguments(|bad| {

@@ -1,7 +1,7 @@
 //! `taut call`: one tool, once.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use taut::types::WriteJson as _;
@@ -11,6 +11,7 @@ use crate::args::{Call, name_after};
 use crate::arguments::{self, Mistake, closest};
 use crate::cmd::list::Offer;
 use crate::content::{self, Piece};
+use crate::files;
 use crate::hosts::resolve;
 use crate::output::{CYAN, Output, RED};
 use crate::problem::{Exit, Problem};
@@ -109,14 +110,11 @@ pub(crate) fn show(output: &Output, answer: &taut::CallToolResult) -> Result<(),
 
 /// The arguments as one JSON object: as it stands, from a file, or from stdin.
 pub(crate) fn object(text: &str) -> Result<Map<String, Value>, Problem> {
-    let from = |what: &str, error| Problem::File { what: format!("reading {what}"), error };
     let text = match text.strip_prefix('@') {
-        Some(path) => std::fs::read_to_string(path).map_err(|error| from(path, error))?,
+        Some(path) => files::text(Path::new(path), files::MESSAGE)?,
         None if text == "-" => {
-            let mut all = String::new();
-            let read = std::io::stdin().read_to_string(&mut all);
-            read.map_err(|error| from("the arguments from stdin", error))?;
-            all
+            let what = || "reading the arguments from stdin".to_owned();
+            files::stdin(files::MESSAGE)?.map_err(|error| Problem::File { what: what(), error })?
         }
         None => text.to_owned(),
     };

@@ -14,6 +14,7 @@ use taut_check::{
 use tokio::sync::oneshot;
 
 use crate::args::Options;
+use crate::files;
 use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW};
 use crate::problem::{Exit, Problem};
@@ -100,7 +101,7 @@ pub(crate) async fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Probl
             next: Some("leave out --root and --answer".to_owned()),
         });
     }
-    let baseline = args.baseline.as_ref().map(read).transpose()?;
+    let baseline = args.baseline.as_deref().map(read).transpose()?;
     for path in [&args.baseline, &args.junit, &args.sarif].into_iter().flatten() {
         writable(path)?;
     }
@@ -302,8 +303,8 @@ fn unknown(word: &str) -> Problem {
     Problem::Usage { what, next: Some("taut check --list".to_owned()) }
 }
 
-fn read(path: &PathBuf) -> Result<Option<Baseline>, Problem> {
-    match std::fs::read_to_string(path) {
+fn read(path: &Path) -> Result<Option<Baseline>, Problem> {
+    match files::try_text(path, files::MESSAGE)? {
         Ok(text) => {
             let named = |what| Problem::usage(format!("{}: {what}", path.display()));
             Baseline::parse(&text).map(Some).map_err(named)

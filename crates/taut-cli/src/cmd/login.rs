@@ -12,6 +12,7 @@ use taut_http::client::login::{AskUser, Login, LoginOptions, LoginRequest, Token
 use taut_http::client::{AuthorizeFuture, HttpError, HttpOptions, Secret};
 
 use crate::args;
+use crate::files;
 use crate::hosts::{self, How, Surroundings};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
@@ -46,6 +47,7 @@ pub(crate) struct LoginArgs {
     header: Vec<(String, String)>,
     /// Trust the certificates in this file, and no others.
     #[arg(long, value_name = "FILE")]
+    #[arg(value_parser = files::plain, value_hint = clap::ValueHint::FilePath)]
     ca_file: Option<PathBuf>,
     /// Read servers only from this file, of any host; can be repeated.
     #[arg(long, value_name = "FILE")]
@@ -210,8 +212,7 @@ fn store() -> Result<TokenStore, Problem> {
 }
 
 fn secret(path: &std::path::Path) -> Result<Secret, Problem> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Problem::File { what: format!("reading {}", path.display()), error })?;
+    let text = files::text(path, files::SETTINGS)?;
     Ok(Secret::new(text.trim_end()))
 }
 

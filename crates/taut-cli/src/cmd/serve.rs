@@ -2,10 +2,13 @@
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use taut::{Ending, Error};
 
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::{demo, help, transcript};
+use crate::{args, demo, help, transcript};
 
 #[derive(clap::Args, Default)]
 #[command(after_help = help::SERVE)]
@@ -16,6 +19,12 @@ pub(crate) struct Serve {
     /// Add so many tools that do the same as echo, for tests with long lists.
     #[arg(long, value_name = "TOOLS", default_value_t = 0)]
     pub(crate) tools: usize,
+    /// How long open calls may take to finish once stdin has ended; by default as long as they need.
+    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    pub(crate) drain: Option<Duration>,
+    /// Take messages of up to so many bytes; 64 MiB by default.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_message: Option<usize>,
     /// Append all messages to this file, as a capture for `taut trace view`.
     #[arg(long, value_name = "FILE")]
     pub(crate) transcript: Option<PathBuf>,
@@ -39,6 +48,15 @@ pub(crate) async fn run(output: &Output, args: &Serve) -> Result<Exit, Problem> 
     if let Some(items) = args.page_size {
         server = server.page_size(items);
     }
-    server.serve_stdio().await?;
-    Ok(Exit::Worked)
+    if let Some(bytes) = args.max_message {
+        server = server.limits(|config| config.limits.message = bytes);
+    }
+    // A demo that nobody reads any more, or that is sent a signal, ends before.
+    let server = server.drain(args.drain.unwrap_or(Duration::MAX));
+    match server.serve_stdio().await {
+        // Which calls were dropped stands on stderr already.
+        Err(Error::Ended(Ending::DrainTimedOut { .. })) => Ok(Exit::TimedOut),
+        Err(error) => Err(error.into()),
+        Ok(()) => Ok(Exit::Worked),
+    }
 }

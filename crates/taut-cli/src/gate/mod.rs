@@ -22,7 +22,7 @@ pub(crate) use anstyle::Style;
 
 use crate::wrap::wrapped;
 
-pub(crate) use stream::{draw, flush, give_way, pass_on, raw, result, tell};
+pub(crate) use stream::{draw, flush, give_way, hurry, pass_on, raw, result, tell};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();

@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Shown;
-use crate::signals;
+use crate::{closed, signals};
 
 /// Bytes that are handed over at a time: what a pipe holds on Linux.
 const CHUNK: usize = 64 << 10;
@@ -23,7 +23,7 @@ const QUEUED: usize = 1 << 20;
 /// How long a text for stderr is waited for, so that it stands before the result that follows it.
 const MOMENT: Duration = Duration::from_millis(250);
 
-/// How long stderr may take nothing at the end of the command before the rest is given up.
+/// How long stdout or stderr may take nothing at the end of the command before the rest is given up.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How often a wait looks for signals.
@@ -62,6 +62,10 @@ struct State {
     /// Lines that were dropped since the last that was queued.
     lost: usize,
     failed: Option<io::Error>,
+    /// Whether the command is ending after a signal: then a reader that takes nothing is not waited for.
+    hurried: bool,
+    /// Whether a signal ended a write in the middle: what would follow could not be read.
+    torn: bool,
 }
 
 /// Writes a part of the result, and waits until it is written.
@@ -103,6 +107,12 @@ pub(crate) fn draw(text: &Shown) {
     }
 }
 
+/// The command ends, because of a signal or `--max-time`: what is still to be said on stdout is given up when nobody
+/// reads it.
+pub(crate) fn hurry() {
+    OUT.lock().hurried = true;
+}
+
 /// Gives what is queued for stderr a last chance.
 pub(crate) fn flush() {
     ERR.flush();
@@ -117,6 +127,8 @@ impl Stream {
             stuck: false,
             lost: 0,
             failed: None,
+            hurried: false,
+            torn: false,
         };
         Self { which, state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -191,13 +203,22 @@ impl Stream {
     }
 
     fn write(&'static self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(error) = closed::stdout() {
+            return Err(error);
+        }
         let before = signals::count();
         for chunk in bytes.chunks(CHUNK) {
             let mut state = self.lock();
+            if state.torn {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let since = Instant::now();
             self.push(&mut state, true, chunk);
             while state.bytes > 0 && state.failed.is_none() {
-                if signals::count() != before {
+                let given_up = state.hurried && since.elapsed() > FAREWELL;
+                if given_up || signals::count() != before {
                     signals::take();
+                    state.torn = true;
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 state = self.wait(state, LOOK);

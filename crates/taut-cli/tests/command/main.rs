@@ -61,6 +61,7 @@ mod http;
 #[cfg(target_os = "linux")]
 mod leftovers;
 mod lint;
+mod literal;
 #[cfg(feature = "login")]
 mod login;
 #[cfg(feature = "login")]

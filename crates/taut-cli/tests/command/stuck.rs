@@ -53,6 +53,24 @@ fn a_full_stdout_does_not_keep_signals_away() {
     }
 }
 
+/// The document of the error must not wait for the reader that the result waited for.
+#[test]
+fn one_signal_ends_a_command_in_every_form_of_output() {
+    for line in
+        ["list --json", "list tools --json", "smoke --json", "call big bytes=5000000 --json"]
+    {
+        for sent in [Signal::TERM, Signal::INT] {
+            let server = ["--", "taut", "serve", "--tools", "20000"];
+            let mut child = taut(line.split_whitespace().chain(server)).spawn().unwrap();
+            is_full(&child, "stdout");
+            let began = Instant::now();
+            signal(&child, sent);
+            assert_eq!(ends(&mut child), 130, "{line} {sent:?}");
+            assert!(began.elapsed() < Duration::from_secs(20), "{line}: {:?}", began.elapsed());
+        }
+    }
+}
+
 #[test]
 fn a_full_stdout_does_not_keep_max_time_away() {
     let mut child = big("call big bytes=1000000 --max-time 2s").spawn().unwrap();

@@ -61,6 +61,8 @@ pub(super) struct LinkState {
     driver: Option<Waker>,
     /// Whether somebody did something since the loop last looked.
     changed: bool,
+    /// The requests that were left without an answer at the drain limit.
+    dropped: String,
 }
 
 impl Link {
@@ -73,6 +75,7 @@ impl Link {
             waiting: HashMap::default(),
             driver: None,
             changed: false,
+            dropped: String::new(),
         };
         Self(Arc::new(LinkShared { state: Mutex::new(state), over: Flag::default() }))
     }
@@ -290,6 +293,17 @@ impl Link {
     /// Forgets a request: whatever its handler comes to, nothing is written.
     pub(crate) fn forget(&self, id: &Id) {
         self.lock().peer.forget(id);
+    }
+
+    /// Notes which requests are left without an answer.
+    pub(super) fn note_dropped(&self) {
+        let mut state = self.lock();
+        state.dropped = state.peer.unanswered_in_words();
+    }
+
+    /// Which requests were left without an answer at the drain limit, for a line on stderr.
+    pub(crate) fn dropped(&self) -> String {
+        self.lock().dropped.clone()
     }
 
     /// How the other side framed its last sound message.

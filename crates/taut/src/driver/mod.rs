@@ -102,7 +102,12 @@ pub(crate) async fn run_within(
     (options, intake): (Options, Intake),
     stop: impl Future<Output = Ending>,
 ) -> Ending {
-    let config = *link.lock().peer.config();
+    let config = {
+        let mut state = link.lock();
+        let config = *state.peer.config();
+        state.peer.doubt_lengths(!config.socket);
+        config
+    };
     let decoder = match config.socket {
         true => Decoder::for_socket(config.limits),
         false => Decoder::new(config.limits),
@@ -256,7 +261,7 @@ impl<R: Source, W: Sink, S: Service + ?Sized> Driver<R, W, S> {
         }
         self.reading = true;
         match source.poll_read(cx, self.decoder.space()) {
-            Poll::Pending => return false,
+            Poll::Pending => return self.decoder.pause() && self.take_frames(cx),
             Poll::Ready(Ok(bytes)) if bytes > 0 => {
                 self.taken += bytes;
                 self.work.tap.read(bytes);
@@ -374,7 +379,7 @@ impl<R: Source, W: Sink, S: Service + ?Sized> Driver<R, W, S> {
             let mut state = self.work.link.lock();
             let waiting = state.peer.output().len() + self.work.writing.len();
             // What was already taken out of the peer to be written counts, too.
-            if waiting > state.peer.config().output_cap {
+            if waiting > state.peer.config().output_cap || state.peer.is_stuck() {
                 return Idle::End(Ending::Stuck { bytes: waiting });
             }
             match (state.close, &self.phase) {
@@ -401,7 +406,10 @@ impl<R: Source, W: Sink, S: Service + ?Sized> Driver<R, W, S> {
         let over = match &self.phase {
             Phase::Open => None,
             Phase::Draining if flushed && unanswered == 0 && self.starved => Some(Ending::Eof),
-            Phase::Draining => late.then_some(Ending::DrainTimedOut { unanswered }),
+            Phase::Draining => late.then(|| {
+                self.work.link.note_dropped();
+                Ending::DrainTimedOut { unanswered }
+            }),
             Phase::Flushing(ending) => (flushed || late).then(|| ending.clone()),
             Phase::Leaving => return self.poll_leave(cx, flushed, late),
         };

@@ -147,7 +147,19 @@ impl Fields {
             ),
             ("frame", _) => format!("[{tag}] send ({framing}) bytes={bytes} {method} id={id}"),
             ("json", way) => format!("[{tag}] {way} json={}", of("json")),
+            ("stderr", _) => {
+                let tag = if sides { "back" } else { tag };
+                format!("[{tag}] stderr: {}", of("line"))
+            }
             ("bad header", _) => format!("[{tag}] headerEnd=bad fault={:?} at={at}", of("fault")),
+            ("broken payload", _) if of("found").is_empty() => {
+                format!("[{tag}] recv not JSON content-length={} at={at}", of("given"))
+            }
+            ("broken payload", _) => format!(
+                "[{tag}] recv content-length={} does not fit: {} bytes found at={at}",
+                of("given"),
+                of("found")
+            ),
             (message, _) => self.plain(target, message),
         }
     }

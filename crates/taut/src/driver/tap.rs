@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
-use crate::rpc::{Message, Messages, read};
+use crate::rpc::{Fault, Message, Messages, read};
 use crate::secrets::masked;
-use crate::wire::{Decoder, Frame, Limits};
+use crate::wire::{Decoder, Frame, Framing, Limits};
 
 /// Where the lines go.
 pub(crate) const TARGET: &str = "taut::wire";
@@ -100,7 +100,7 @@ fn tell(place: Place, way: &'static str, frame: &Frame<'_>) {
     let Place { serving, link } = place;
     match frame {
         Frame::Message { bytes, framing, offset, bom, cr } => {
-            let (method, id) = name(bytes);
+            let (method, id) = name(bytes, *framing);
             tracing::debug!(
                 target: TARGET, serving, link, way, %framing, bytes = bytes.len(), offset, bom, cr,
                 method, id, "frame"
@@ -113,6 +113,9 @@ fn tell(place: Place, way: &'static str, frame: &Frame<'_>) {
         Frame::TooLong { framing, offset, .. } => {
             tracing::debug!(target: TARGET, serving, link, way, %framing, offset, "frame over the limit");
         }
+        Frame::Broken { given, found, offset, .. } => {
+            tracing::debug!(target: TARGET, serving, link, way, given, found, offset, "broken payload");
+        }
         Frame::BadHeader { fault, offset } => {
             tracing::debug!(target: TARGET, serving, link, way, %fault, offset, "bad header");
         }
@@ -120,7 +123,7 @@ fn tell(place: Place, way: &'static str, frame: &Frame<'_>) {
 }
 
 /// What a frame is about: its method, and its id.
-fn name(bytes: &[u8]) -> (String, String) {
+fn name(bytes: &[u8], framing: Framing) -> (String, String) {
     match read(bytes) {
         Ok(Messages::One(Message::Request { id, method, .. })) => (method.into(), id.to_string()),
         Ok(Messages::One(Message::Notification { method, .. })) => (method.into(), "-".into()),
@@ -129,6 +132,11 @@ fn name(bytes: &[u8]) -> (String, String) {
             id.map_or_else(|| "-".into(), |id| id.to_string()),
         ),
         Ok(Messages::Batch(entries)) => (format!("(batch of {})", entries.len()), "-".into()),
-        Err(malformed) => (format!("({})", malformed.kind), "-".into()),
+        Err(malformed) => {
+            // A framed message may span lines, but this one has no end.
+            let framed = framing == Framing::Headers && malformed.kind == Fault::SpansLines;
+            let kind = if framed { Fault::Json } else { malformed.kind };
+            (format!("({kind})"), "-".into())
+        }
     }
 }

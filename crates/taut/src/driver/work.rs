@@ -102,7 +102,7 @@ impl<W: Sink, S: Service + ?Sized> Work<W, S> {
         if !all && decoder.held() == 0 {
             return Taken::Nothing { starved: true };
         }
-        let (frame, events, troubles);
+        let (frame, events, troubles, doubted);
         {
             let mut state = self.link.lock();
             // Under the same lock: what others add to the output meanwhile must not turn a request
@@ -115,6 +115,7 @@ impl<W: Sink, S: Service + ?Sized> Work<W, S> {
             };
             frame = next;
             events = state.peer.handle_frame(now, frame);
+            doubted = state.peer.doubts();
             troubles = std::iter::from_fn(|| state.peer.poll_trouble()).collect::<Vec<_>>();
         }
         self.tap.received(&frame);
@@ -152,6 +153,9 @@ impl<W: Sink, S: Service + ?Sized> Work<W, S> {
                 }
                 Event::StrayError(error) => self.service.stray_error(&error),
             }
+        }
+        if doubted {
+            decoder.distrust();
         }
         if refused { Taken::Refused } else { Taken::Until(clock) }
     }

@@ -202,9 +202,7 @@ impl Accept {
 
     fn shake_hands(&mut self, params: &Params<'_>) -> Verdict {
         let read = || -> Result<(String, Asker), ErrorObject> {
-            let version = params.required("protocolVersion")?;
-            let capabilities = params.required("capabilities")?;
-            Ok((version, Asker { capabilities, info: Some(params.required("clientInfo")?) }))
+            Ok((params.required("protocolVersion")?, asker_of(params)?))
         };
         let (version, asker) = match read() {
             Ok(read) => read,
@@ -224,6 +222,20 @@ impl Accept {
         self.last = None;
         Verdict::Welcome(revision)
     }
+}
+
+/// Who opens a legacy session. LIF-02 binds clients; those that were written by hand, as scripts are, leave out who
+/// they are and what they can do, and are served all the same.
+fn asker_of(params: &Params<'_>) -> Result<Asker, ErrorObject> {
+    let capabilities = params.optional("capabilities")?.unwrap_or_default();
+    let info = params.member("clientInfo").filter(|info| info.is_object());
+    let member = |name| info?.member(name).filter(|member| member.text() != "null");
+    let info = match (info, member("name").map(JsonRef::string), member("version")) {
+        (Some(_), None, _) => None,
+        (Some(_), Some(Some(name)), None) => Some(Implementation::new(name, "")),
+        _ => params.optional("clientInfo")?,
+    };
+    Ok(Asker { info, capabilities })
 }
 
 /// Serves what a server answers in the revision of `terms`.

@@ -49,7 +49,7 @@ fn lif_13_14_l1_before_the_handshake_and_after_it() {
     assert_eq!(judge(&mut accept, "tools/list", json!({})), "-32600");
     assert_eq!(judge(&mut accept, "no/such", json!({})), "-32600");
     assert_eq!(judge(&mut accept, "ping", json!({})), "pong");
-    assert_eq!(judge(&mut accept, "initialize", json!({ "protocolVersion": "x" })), "-32602");
+    assert_eq!(judge(&mut accept, "initialize", json!({ "capabilities": {} })), "-32602");
     assert_eq!(judge(&mut accept, "initialize", hello("2025-06-18")), "welcome 2025-06-18");
     assert_eq!(judge(&mut accept, "initialize", hello("2025-06-18")), "-32600");
     assert_eq!(judge(&mut accept, "tools/list", json!({})), "tools/list at 2025-06-18");
@@ -57,6 +57,49 @@ fn lif_13_14_l1_before_the_handshake_and_after_it() {
     assert_eq!(judge(&mut accept, "subscriptions/listen", json!({})), "-32601");
     assert_eq!(judge(&mut accept, "roots/list", json!({})), "-32601");
     assert_eq!(judge(&mut accept, "notifications/initialized", json!({})), "-32601");
+}
+
+/// LIF-02 binds clients: one that leaves out who it is and what it can do is served.
+#[test]
+fn lif_02_a_client_need_not_say_who_it_is_or_what_it_can_do() {
+    let with = |more: Value| {
+        let mut params = json!({ "protocolVersion": "2025-06-18" });
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        params
+    };
+    let named = Some(("c".to_owned(), "1".to_owned()));
+    for (more, info) in [
+        (json!({}), None),
+        (json!({ "capabilities": {} }), None),
+        (json!({ "capabilities": null, "clientInfo": null }), None),
+        (json!({ "clientInfo": {} }), None),
+        (json!({ "clientInfo": { "version": "1" } }), None),
+        (json!({ "clientInfo": { "name": null, "version": "1" } }), None),
+        (json!({ "clientInfo": { "name": "c" } }), Some(("c".to_owned(), String::new()))),
+        (json!({ "clientInfo": { "name": "c", "version": "1" } }), named),
+    ] {
+        let mut accept = Accept::default();
+        let got = judge(&mut accept, "initialize", with(more.clone()));
+        assert_eq!(got, "welcome 2025-06-18", "{more}");
+        let asker = &accept.session().unwrap().asker;
+        let got = asker.info.as_ref().map(|info| (info.name.clone(), info.version.clone()));
+        assert_eq!(got, info, "{more}");
+        assert_eq!(asker.capabilities, ClientCapabilities::default());
+        assert_eq!(judge(&mut accept, "tools/list", json!({})), "tools/list at 2025-06-18");
+    }
+    // What is there has to be of the right kind.
+    for more in [
+        json!({ "capabilities": [] }),
+        json!({ "clientInfo": "me" }),
+        json!({ "clientInfo": [] }),
+        json!({ "clientInfo": { "name": 5 } }),
+        json!({ "clientInfo": { "name": "c", "version": 1 } }),
+    ] {
+        let got = judge(&mut Accept::default(), "initialize", with(more.clone()));
+        assert_eq!(got, "-32602", "{more}");
+    }
+    let unversioned = json!({ "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    assert_eq!(judge(&mut Accept::default(), "initialize", unversioned), "-32602");
 }
 
 #[test]

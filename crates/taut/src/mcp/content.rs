@@ -328,7 +328,7 @@ mod tests {
             json!({
                 "type": "text",
                 "text": "A: file:///a\nfirst",
-                "annotations": { "priority": 1.0 },
+                "annotations": { "priority": 1 },
             })
         );
         assert_eq!(at(&link, Revision::V2025_06_18)["type"], "resource_link");

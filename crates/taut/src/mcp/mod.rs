@@ -92,6 +92,8 @@ pub use sampling::*;
 pub use schema::Schema;
 pub use subscriptions::*;
 pub use tools::*;
+#[cfg(feature = "server")]
+pub(crate) use write::whole;
 pub use write::{AtRevision, Target, WriteJson};
 
 pub use crate::json::{JsonObject, RawJson};

@@ -43,7 +43,7 @@ mod tests {
     fn prg_06_words_are_left_out_for_the_first_revision() {
         let progress = ProgressParams::new("t", 1).total(4).message("reading");
         let at = |revision| serde_json::to_string(&progress.at(revision)).unwrap();
-        let bare = r#"{"progressToken":"t","progress":1.0,"total":4.0}"#;
+        let bare = r#"{"progressToken":"t","progress":1,"total":4}"#;
         assert_eq!(at(Revision::V2024_11_05), bare);
         assert!(at(Revision::V2025_03_26).contains(r#""message":"reading""#));
     }

@@ -129,6 +129,23 @@ impl WriteJson for Id {
     }
 }
 
+/// A whole number is written as one: readers of integers refuse `0.0`.
+impl WriteJson for f64 {
+    fn write_json(&self, target: Target, out: &mut Vec<u8>) {
+        match whole(*self) {
+            Some(whole) => whole.write_json(target, out),
+            None => Value::from(*self).write_json(target, out),
+        }
+    }
+}
+
+/// The integer that a number is, if it is one that has a type.
+pub(crate) fn whole(number: f64) -> Option<i64> {
+    // The next larger number is beyond i64.
+    const LARGEST: f64 = 9_223_372_036_854_774_784.0;
+    (number.fract() == 0.0 && number.abs() <= LARGEST).then_some(number as i64)
+}
+
 /// Types that every revision writes alike, and that always have a JSON form.
 macro_rules! same_in_every_revision {
     ($($T:ty),* $(,)?) => {$(
@@ -143,7 +160,7 @@ macro_rules! same_in_every_revision {
 }
 pub(super) use same_in_every_revision;
 
-same_in_every_revision!(bool, u64, f64, Value);
+same_in_every_revision!(bool, u64, i64, Value);
 same_in_every_revision!(Map<String, Value>, BTreeMap<String, String>);
 
 #[cfg(test)]
@@ -156,6 +173,28 @@ mod tests {
         assert!(june.since(Revision::V2025_06_18) && june.until(Revision::V2025_06_18));
         assert!(!june.since(Revision::V2025_11_25));
         assert!(!june.until(Revision::V2025_03_26));
+    }
+
+    #[test]
+    fn whole_numbers_are_integers_and_all_others_keep_their_digits() {
+        let written = |number: f64| {
+            let mut out = Vec::new();
+            number.write_json(Target::ANY, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        for (number, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (255.0, "255"),
+            (-2_147_483_648.0, "-2147483648"),
+            (9_007_199_254_740_993.0, "9007199254740992"),
+            (-9_223_372_036_854_774_784.0, "-9223372036854774784"),
+            (0.1, "0.1"),
+            (1e300, "1e+300"),
+            (f64::NAN, "null"),
+        ] {
+            assert_eq!(written(number), text);
+        }
     }
 
     #[test]

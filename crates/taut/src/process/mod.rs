@@ -148,13 +148,10 @@ impl Child {
         let stdout = ReadPipe::new(stdout).map_err(io)?;
         let tail = Arc::new(Tail::new(options.tail_limit));
         let watch = options.watch(&leader.0.process).map_err(io)?;
-        let stderr = Stderr::new(
-            stderr,
-            Arc::clone(&tail),
-            options.on_stderr.clone(),
-            options.secrets.as_ref(),
-        )
-        .map_err(io)?;
+        let (pid, program) = (leader.0.process.id(), command.program());
+        tracing::debug!(pid, ?program, "started");
+        let (sink, secrets) = (options.on_stderr.clone(), options.secrets.as_ref());
+        let stderr = Stderr::new(stderr, Arc::clone(&tail), pid, sink, secrets).map_err(io)?;
         let (asks, inbox) = mpsc::channel(ASKS);
         runtime.spawn(ChildTask {
             leader: Arc::clone(&leader.0),

@@ -1,7 +1,8 @@
 //! A child's stderr: always drained, its end kept, its lines passed on.
 //!
 //! Knows bytes, lines and one pipe. Must not know what the lines mean (stderr is not an error, E8),
-//! nor the system.
+//! nor the system. Each line is logged as well, at the level ERROR under `taut::stderr`, where the reference of stdio
+//! clients looks for it.
 //! Obeys the scars E1 (drain, or the child freezes), E2 (a line without end), E3, E4, E5 and P9.
 
 use std::collections::VecDeque;
@@ -13,8 +14,11 @@ use std::task::{Context, Poll};
 
 use super::sys::{PipeEnd, ReadPipe};
 use crate::lock::lock;
-use crate::secrets::{Masker, Secrets};
+use crate::secrets::{Masker, Secrets, masked};
 use crate::stream::Source as _;
+
+/// What the lines are logged under.
+const TARGET: &str = "taut::stderr";
 
 /// How much of the end of stderr is kept: enough for a stack trace or two, and what one pipe holds.
 pub(super) const TAIL_LIMIT: usize = 64 * 1024;
@@ -82,11 +86,17 @@ const fn is_inner(byte: u8) -> bool {
 
 /// Cuts a stream of bytes into lines of bounded length.
 struct Lines {
-    sink: LineSink,
+    pid: u32,
+    sink: Option<LineSink>,
     partial: Vec<u8>,
 }
 
 impl Lines {
+    /// Whether a sink or a log takes the lines.
+    fn are_wanted(&self) -> bool {
+        self.sink.is_some() || tracing::enabled!(target: TARGET, tracing::Level::ERROR)
+    }
+
     fn push(&mut self, mut chunk: &[u8]) -> std::thread::Result<()> {
         while let Some(at) = memchr::memchr(b'\n', chunk) {
             self.extend(&chunk[..at])?;
@@ -110,8 +120,13 @@ impl Lines {
     fn pass_on(&mut self, len: usize) -> std::thread::Result<()> {
         let line = &self.partial[..len];
         let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+        let (pid, sink) = (self.pid, &self.sink);
+        tracing::error!(target: TARGET, pid, line = masked(line.as_bytes()), "stderr");
         // A sink that panics must not take the drain down with it: the child would freeze (E1).
-        let passed = catch_unwind(AssertUnwindSafe(|| (self.sink)(&line)));
+        let passed = match sink {
+            Some(sink) => catch_unwind(AssertUnwindSafe(|| sink(&line))),
+            None => Ok(()),
+        };
         self.partial.drain(..len);
         passed
     }
@@ -138,7 +153,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
 pub(super) struct Stderr {
     pipe: Option<ReadPipe>,
     tail: Arc<Tail>,
-    lines: Option<Lines>,
+    lines: Lines,
     /// Hides secrets before anything is cut or kept.
     masker: Option<Masker>,
 }
@@ -148,11 +163,12 @@ impl Stderr {
     pub(super) fn new(
         end: PipeEnd,
         tail: Arc<Tail>,
+        pid: u32,
         sink: Option<LineSink>,
         secrets: Option<&Secrets>,
     ) -> io::Result<Self> {
         let pipe = Some(ReadPipe::new(end)?);
-        let lines = sink.map(|sink| Lines { sink, partial: Vec::new() });
+        let lines = Lines { pid, sink, partial: Vec::new() };
         Ok(Self { pipe, tail, lines, masker: secrets.map(Masker::values) })
     }
 
@@ -199,8 +215,10 @@ impl Stderr {
 
     fn keep(&mut self, chunk: &[u8]) {
         self.tail.push(chunk);
-        let passed = self.lines.as_mut().map(|lines| lines.push(chunk));
-        self.check(passed);
+        if self.lines.are_wanted() {
+            let passed = self.lines.push(chunk);
+            self.check(passed);
+        }
     }
 
     fn close(&mut self) {
@@ -211,13 +229,13 @@ impl Stderr {
             self.keep(&rest);
         }
         self.tail.closed.store(true, Ordering::Relaxed);
-        let passed = self.lines.as_mut().map(Lines::finish);
+        let passed = self.lines.finish();
         self.check(passed);
     }
 
-    fn check(&mut self, passed: Option<std::thread::Result<()>>) {
-        if let Some(Err(_)) = passed {
-            self.lines = None;
+    fn check(&mut self, passed: std::thread::Result<()>) {
+        if passed.is_err() {
+            self.lines.sink = None;
             tracing::warn!("the sink for a child's stderr lines panicked; it gets no more lines");
         }
     }
@@ -253,7 +271,7 @@ mod tests {
             let seen = Arc::new(Mutex::new(Vec::<String>::new()));
             let copy = Arc::clone(&seen);
             let sink: LineSink = Arc::new(move |line| copy.lock().unwrap().push(line.into()));
-            let mut lines = Lines { sink, partial: Vec::new() };
+            let mut lines = Lines { pid: 1, sink: Some(sink), partial: Vec::new() };
             text.as_bytes().chunks(1000).for_each(|chunk| lines.push(chunk).unwrap());
             lines.finish().unwrap();
             let seen = seen.lock().unwrap();
@@ -276,7 +294,7 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::<String>::new()));
         let copy = Arc::clone(&seen);
         let sink: LineSink = Arc::new(move |line| copy.lock().unwrap().push(line.into()));
-        let mut stderr = Stderr::new(read, Arc::clone(&tail), Some(sink), None).unwrap();
+        let mut stderr = Stderr::new(read, Arc::clone(&tail), 1, Some(sink), None).unwrap();
         rustix::io::write(&write, b"last\nwords").unwrap();
         stderr.finish();
         assert_eq!(tail.text(), "last\nwords");
@@ -307,7 +325,7 @@ mod tests {
             let copy = Arc::clone(&seen);
             let sink: LineSink = Arc::new(move |line| copy.lock().unwrap().push_str(line));
             let mut stderr =
-                Stderr::new(read, Arc::clone(&tail), Some(sink), Some(&secrets)).unwrap();
+                Stderr::new(read, Arc::clone(&tail), 1, Some(sink), Some(&secrets)).unwrap();
             let before = "x".repeat(LINE_LIMIT - cut);
             let line = format!("{before}walrus-carpenter-oyster\nwalrus-");
             rustix::io::write(&write, line.as_bytes()).unwrap();
@@ -320,7 +338,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_at_all_do_not_pile_up() {
         let sink: LineSink = Arc::new(|_| ());
-        let mut lines = Lines { sink, partial: Vec::new() };
+        let mut lines = Lines { pid: 1, sink: Some(sink), partial: Vec::new() };
         for byte in [0x80, 0xFF, 0xF0] {
             for _ in 0..40 {
                 lines.push(&[byte; 1000]).unwrap();

@@ -86,7 +86,9 @@ impl ChildTask {
     fn finish(&mut self, exit: ExitStatus) {
         // E4: a caller who hears of the end may ask for the end of stderr at once.
         self.stderr.finish();
-        self.leader.publish(ProcessEnd { step: self.shutdown.step(), exit });
+        let (pid, step) = (self.leader.process.id(), self.shutdown.step());
+        tracing::debug!(pid, %exit, ?step, "ended");
+        self.leader.publish(ProcessEnd { step, exit });
         self.done = true;
     }
 

@@ -15,6 +15,7 @@ use super::state::{
     Back, BackSlot, BackState, FrontState, Identity, InFlight, LegacySession, ProxyShared, WakeList,
 };
 use super::text::JsonText;
+use super::translate::completed;
 use super::{to_legacy, to_modern};
 use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Service, ready};
 use crate::json::{JsonBuf, JsonRef, RawJson};
@@ -144,11 +145,15 @@ impl Front {
         };
         let only = self.state.shared.settings.front_revision;
         let revision = only.unwrap_or(revision);
-        let initialize = request.params.raw().map(|raw| match only {
-            Some(only) => RawJson::from(JsonRef::sound(&at_revision(JsonRef::from(raw), only))),
-            None => RawJson::from(raw),
-        });
         let asker = self.accept.session().map(|terms| terms.asker.clone()).unwrap_or_default();
+        let initialize = request.params.raw().map(|raw| {
+            let completed = completed(JsonRef::from(raw), asker.info.as_ref());
+            let params = completed.as_deref().map_or_else(|| JsonRef::from(raw), JsonRef::sound);
+            match only {
+                Some(only) => RawJson::from(JsonRef::sound(&at_revision(params, only))),
+                None => RawJson::from(params),
+            }
+        });
         self.join(asker.info.as_ref(), revision);
         let identity = Identity {
             era: Era::Legacy,

@@ -294,10 +294,7 @@ impl Proxy {
         let _ended_with_us = AbortOnDrop(running.abort_handle());
         let ending = running.await.unwrap_or(Ending::Closed);
         self.close().await;
-        match ending {
-            ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),
-            _ => Ok(()),
-        }
+        Error::unless_orderly(ending)
     }
 
     /// Serves a pair of byte streams until the other side is done, and says why it ended.

@@ -103,6 +103,8 @@ worded! {
         TooLong = "message too long",
         /// A header block that names no body.
         Header = "bad header",
+        /// A framed message that is shorter or longer than its header says.
+        Length = "the length does not fit the payload",
         /// A message in a framing that is not spoken here.
         Framing = "a framing that is not spoken here",
     }
@@ -131,9 +133,12 @@ impl Fault {
     #[must_use]
     pub fn code(self) -> i64 {
         match self {
-            Self::Encoding | Self::Json | Self::SpansLines | Self::Header | Self::Framing => {
-                code::PARSE_ERROR
-            }
+            Self::Encoding
+            | Self::Json
+            | Self::SpansLines
+            | Self::Header
+            | Self::Length
+            | Self::Framing => code::PARSE_ERROR,
             _ => code::INVALID_REQUEST,
         }
     }

@@ -75,15 +75,14 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// ([`leave_signals`](ServerBuilder::leave_signals) switches that off).
     ///
     /// # Errors
-    /// Something else has stdin and stdout already, or reading or writing failed.
+    /// Something else has stdin and stdout already, reading or writing failed, or the input ended and some calls took
+    /// longer than the [drain limit](ServerBuilder::drain): a line on stderr says which.
     pub async fn serve_stdio(&self) -> Result<()> {
         let wire = stdio::take()?;
         let (link, session) = self.start(true);
         let settings = &self.shared.settings;
-        match run_stdio(wire, link, session, settings.options, settings.signals).await {
-            ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),
-            _ => Ok(()),
-        }
+        let running = run_stdio(wire, link, session, settings.options, settings.signals);
+        Error::unless_orderly(running.await)
     }
 
     /// Serves a pair of byte streams until the other side is done, and says why it ended.

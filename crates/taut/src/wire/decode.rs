@@ -1,6 +1,6 @@
 //! Bytes → frames, one by one, in either framing.
 //!
-//! Knows newlines and header blocks; must not know JSON. The rules it keeps:
+//! Knows newlines, header blocks and where brackets close; must not know JSON. The rules it keeps:
 //!
 //! - Where the bytes were cut never shows: the same stream gives the same frames (F7, F11).
 //! - Each byte is searched once and moved at most once, however small the pieces are (F27).
@@ -16,21 +16,23 @@
 //! | `LongBody` | the first bytes of it | too long → `SkipBody` |
 //! | `SkipLine`, `SkipBody` | the end of what was too long | `Start` |
 //! | `Resync` | a line that looks like a frame | `Start` |
+//! | `Doubt` | where a payload that is no JSON ends (`decode/doubt.rs`) | broken → `Start` or `Resync` |
 //! | `GivenUp` | nothing: there was no memory for a message | too long → `SkipLine` or `SkipBody` |
 
+mod body;
+mod doubt;
 mod room;
 mod skip;
 mod socket;
 
+use doubt::{Doubt, LastFrame};
 use room::{AMPLE, LONG, Room};
 use skip::GivenUp;
 
 use super::frame::{Frame, HeaderFault, Limits};
 use super::header::{HeaderStart, opens_header, read_header};
-use super::{Framing, find, memory};
-
-/// A byte-order mark, which Windows tools put before their first line (F3).
-const BOM: &[u8] = b"\xEF\xBB\xBF";
+use super::value::ValueScan;
+use super::{BOM, Framing, find, memory};
 
 /// A length beyond this is a broken header, not a message: skipping by it would swallow the rest of
 /// the session.
@@ -60,6 +62,11 @@ pub struct Decoder {
     ended: bool,
     limits: Limits,
     socket: Option<SocketKind>,
+    last: Option<LastFrame>,
+    /// Bytes that were looked at again, because a payload was no JSON.
+    again: u64,
+    /// A payload in doubt is to be reported now.
+    paused: bool,
     /// Bytes searched and moved, so that a test can tell linear from quadratic.
     #[cfg(test)]
     work: u64,
@@ -74,7 +81,9 @@ enum DecodeState {
     Body {
         length: usize,
         began: u64,
+        scan: ValueScan,
     },
+    Doubt(Doubt),
     LongBody {
         length: u64,
         began: u64,
@@ -114,6 +123,7 @@ enum DecodeStep {
     Cut { from: usize, to: usize, framing: Framing, offset: u64, too_long: bool },
     Fault { fault: HeaderFault, offset: u64 },
     Refused { offset: u64 },
+    Broken { from: usize, to: usize, given: usize, found: Option<usize>, offset: u64 },
     Again,
     Starved,
 }
@@ -179,6 +189,11 @@ impl Decoder {
                     let to = self.buf.len().min(self.head + PREFIX);
                     return Some(Frame::Refused { prefix: &self.buf[self.head..to], offset });
                 }
+                DecodeStep::Broken { from, to, given, found, offset } => {
+                    self.bom = false;
+                    let bytes = &self.buf[from..to];
+                    return Some(Frame::Broken { bytes, given, found, offset });
+                }
                 DecodeStep::Cut { from, to, framing, offset, too_long } => {
                     break (from, to, framing, offset, too_long);
                 }
@@ -198,8 +213,8 @@ impl Decoder {
         // All whole frames are out by now, so what is left is the start of one, and this is the
         // only time it is moved.
         if self.head > 0 {
-            #[cfg(test)]
-            (self.work += (self.buf.len() - self.head) as u64);
+            self.count(self.buf.len() - self.head);
+            self.last = None;
             self.buf.drain(..self.head);
             self.head = 0;
             if self.buf.is_empty() {
@@ -220,7 +235,8 @@ impl Decoder {
             DecodeState::Start => self.start(),
             DecodeState::Line => self.line(),
             DecodeState::Header(block) => self.header(block),
-            DecodeState::Body { length, began } => self.body(length, began),
+            DecodeState::Body { length, began, scan } => self.body(length, began, scan),
+            DecodeState::Doubt(doubt) => self.doubt(doubt),
             DecodeState::LongBody { length, began } => self.long_body(length, began),
             DecodeState::SkipLine { resync } => self.skip_line(resync),
             DecodeState::SkipBody { left } => self.skip_body(left),
@@ -243,6 +259,14 @@ impl Decoder {
         self.searched = 0;
     }
 
+    /// So many bytes were searched or moved.
+    #[inline]
+    #[cfg_attr(not(test), allow(unused_variables, clippy::unused_self))]
+    fn count(&mut self, bytes: usize) {
+        #[cfg(test)]
+        (self.work += bytes as u64);
+    }
+
     fn enter(&mut self, state: DecodeState) -> DecodeStep {
         self.state = state;
         self.searched = 0;
@@ -253,10 +277,9 @@ impl Decoder {
     fn newline(&mut self, within: usize) -> Option<usize> {
         let until = self.rest().len().min(within);
         let from = self.searched.min(until);
-        #[cfg(test)]
-        (self.work += (until - from) as u64);
         let found = find::newline(&self.rest()[from..until]);
         self.searched = found.map_or(until, |at| from + at + 1);
+        self.count(self.searched - from);
         found.map(|at| from + at)
     }
 
@@ -326,6 +349,7 @@ impl Decoder {
         let too_long = len > self.limits.message;
         let to = from + if too_long { len.min(PREFIX).min(self.limits.message) } else { len };
         self.take(taken);
+        self.last = Some(LastFrame { framing: Framing::Lines, taken, began: offset });
         self.state = DecodeState::Start;
         DecodeStep::Cut { from, to, framing: Framing::Lines, offset, too_long }
     }
@@ -364,10 +388,9 @@ impl Decoder {
             if self.socket.is_some() {
                 return self.refuse();
             }
-            // The body came at once: read it as the line that it is.
+            // The body came at once: it is read as the line that it is, or skipped up to the next header.
             self.take(line);
-            self.state = DecodeState::Start;
-            return DecodeStep::Fault { fault: HeaderFault::NoBlankLine, offset: began };
+            return self.bad_header(HeaderFault::NoBlankLine, began);
         }
         let found = match read_header(text) {
             Ok(None) => None,
@@ -398,7 +421,7 @@ impl Decoder {
         match usize::try_from(length) {
             Ok(0) => self.enter(DecodeState::Start),
             Ok(length) if length <= self.limits.message => {
-                self.enter(DecodeState::Body { length, began })
+                self.enter(DecodeState::Body { length, began, scan: ValueScan::default() })
             }
             _ => self.enter(DecodeState::LongBody { length, began }),
         }
@@ -410,23 +433,6 @@ impl Decoder {
         }
         self.enter(DecodeState::Resync);
         DecodeStep::Fault { fault, offset }
-    }
-
-    fn body(&mut self, length: usize, offset: u64) -> DecodeStep {
-        if self.rest().len() < length {
-            if self.ended {
-                self.take(self.rest().len());
-                return self.bad_header(HeaderFault::Unfinished, offset);
-            }
-            return DecodeStep::Starved;
-        }
-        let marked = self.rest().starts_with(BOM) && length >= BOM.len();
-        self.bom |= marked;
-        let from = self.head + if marked { BOM.len() } else { 0 };
-        let to = self.head + length;
-        self.take(length);
-        self.state = DecodeState::Start;
-        DecodeStep::Cut { from, to, framing: Framing::Headers, offset, too_long: false }
     }
 }
 

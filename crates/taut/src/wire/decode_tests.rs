@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::Encoder;
+use super::super::value::Extent;
 use super::*;
 
 /// A frame, owned and without positions, for comparing.
@@ -11,6 +12,7 @@ enum Got {
     Line(String),
     Framed(String),
     TooLong(String),
+    Broken(String, usize, Option<usize>),
     Bad(HeaderFault),
     Refused(String),
 }
@@ -21,6 +23,7 @@ fn own(frame: Frame<'_>) -> Got {
         Frame::Message { bytes, framing: Framing::Lines, .. } => Got::Line(text(bytes)),
         Frame::Message { bytes, .. } => Got::Framed(text(bytes)),
         Frame::TooLong { prefix, .. } => Got::TooLong(text(prefix)),
+        Frame::Broken { bytes, given, found, .. } => Got::Broken(text(bytes), given, found),
         Frame::BadHeader { fault, .. } => Got::Bad(fault),
         Frame::Refused { prefix, .. } => Got::Refused(text(prefix)),
     }
@@ -31,15 +34,28 @@ fn decode(pieces: &[&[u8]], limits: Limits) -> Vec<Got> {
     let mut got = Vec::new();
     for piece in pieces {
         decoder.push(piece);
-        while let Some(frame) = decoder.poll_frame() {
-            got.push(own(frame));
-        }
+        take_all(&mut decoder, &mut got);
     }
     decoder.finish();
-    while let Some(frame) = decoder.poll_frame() {
-        got.push(own(frame));
-    }
+    take_all(&mut decoder, &mut got);
     got
+}
+
+/// Takes the frames out, and doubts what is no JSON by its brackets, as a reader does.
+fn take_all(decoder: &mut Decoder, got: &mut Vec<Got>) {
+    while let Some(frame) = decoder.poll_frame() {
+        let sound = match frame {
+            Frame::Message { bytes, .. } => {
+                let found = ValueScan::default().go_on(bytes.trim_ascii(), usize::MAX);
+                found == Extent::Ends(bytes.trim_ascii().len())
+            }
+            _ => true,
+        };
+        let frame = own(frame);
+        if sound || !decoder.distrust() {
+            got.push(frame);
+        }
+    }
 }
 
 #[track_caller]
@@ -196,7 +212,8 @@ fn f16_a_line_that_only_looks_like_a_header_is_a_line() {
 
 #[test]
 fn a_stream_that_ends_inside_a_frame_says_so() {
-    check("Content-Length: 9\r\n\r\n{1}", &[Got::Bad(HeaderFault::Unfinished)]);
+    check("Content-Length: 9\r\n\r\n{1}", &[Got::Broken("{1}".into(), 9, Some(3))]);
+    check("Content-Length: 9\r\n\r\n{1", &[Got::Bad(HeaderFault::Unfinished)]);
     check("Content-Length: 9\r\n", &[Got::Bad(HeaderFault::Unfinished)]);
     check("Conten", &[line("Conten")]);
 }
@@ -292,6 +309,126 @@ fn f9_a_stream_without_newlines_never_fills_memory() {
     assert_eq!(reported, 1);
 }
 
+fn broken(text: &str, given: usize, found: usize) -> Got {
+    Got::Broken(text.into(), given, Some(found))
+}
+
+/// A header with this length, which need not be that of the message.
+fn with_length(length: usize, message: &str) -> String {
+    format!("Content-Length: {length}\r\n\r\n{message}")
+}
+
+#[test]
+fn a_wrong_length_costs_one_message_and_says_what_it_should_have_been() {
+    let ping = r#"{"jsonrpc":"2.0","id":99,"method":"ping"}"#;
+    let good = with_length(ping.len(), ping);
+    // Off by one, much too long, by characters, and a length for the whole rest of the session.
+    for given in [1, 40, 42, 43, 60, 100, 4000, 70 << 10, (64 << 20) + 1] {
+        let stream = with_length(given, ping) + &good.repeat(2);
+        check(&stream, &[broken(ping, given, 41), framed(ping), framed(ping)]);
+        if given == 42 {
+            // The newline may belong to the payload.
+            continue;
+        }
+        let stream = with_length(given, ping) + &format!("\n{ping}\n{good}");
+        check(&stream, &[broken(ping, given, 41), line(ping), framed(ping)]);
+        if given <= Limits::default().message {
+            check(&with_length(given, ping), &[broken(ping, given, 41)]);
+        }
+    }
+    let text = "{\"a\":\"äöü Content-Length: 3\\r\\n\"}";
+    let stream = with_length(text.chars().count(), text) + &good;
+    check(&stream, &[broken(text, text.chars().count(), text.len()), framed(ping)]);
+    // Bodies may be written over several lines.
+    let pretty = "{\n  \"a\": {\n    \"é\": 1\n  }\n}";
+    let stream = with_length(pretty.chars().count(), pretty) + &with_length(pretty.len(), pretty);
+    check(&stream, &[broken(pretty, pretty.len() - 1, pretty.len()), framed(pretty)]);
+}
+
+#[test]
+fn a_payload_that_is_no_json_but_as_long_as_its_header_says_keeps_its_place() {
+    let fits = |text: &str| Got::Broken(text.into(), text.len(), None);
+    for text in ["hello", "{\"a\":", "{\"a\":\"b}", "{\"a\" 1", "{} ]", "{}x"] {
+        let stream = with_length(text.len(), text) + &with_length(3, "{1}");
+        match text {
+            // What stands behind a value is not of its payload.
+            "{} ]" | "{}x" => check(&stream, &[broken("{}", text.len(), 2), framed("{1}")]),
+            _ => check(&stream, &[fits(text), framed("{1}")]),
+        }
+    }
+    check(&(with_length(5, "hello") + "{1}\n{2}\n"), &[fits("hello"), line("{1}"), line("{2}")]);
+    check(&(with_length(5, "{\"a\":") + "{1}\n"), &[fits("{\"a\":"), line("{1}")]);
+    // A header that begins inside the payload, and one that was written twice.
+    let then = with_length(3, "{1}");
+    check(&(with_length(9, "hello") + &then), &[broken("hello", 9, 5), framed("{1}")]);
+    check(&(with_length(3, "") + &then), &[broken("", 3, 0), framed("{1}")]);
+}
+
+#[test]
+fn a_body_right_behind_its_header_costs_itself() {
+    let bad = Got::Bad(HeaderFault::NoBlankLine);
+    let then = with_length(3, "{2}");
+    for body in ["{1}", "{\"a\":\"Content-Length: 9\"}", "{\n  \"a\": 1\n}"] {
+        let stream = format!("Content-Length: 3\r\n{body}{then}{then}");
+        check(&stream, &[bad.clone(), framed("{2}"), framed("{2}")]);
+    }
+    // A body without any header is a bad line up to the next header.
+    check(
+        &format!("{then}{{1}}{then}{then}"),
+        &[framed("{2}"), line("{1}Content-Length: 3"), framed("{2}"), framed("{2}")],
+    );
+}
+
+#[test]
+fn f3_a_byte_order_mark_behind_a_bad_header_hides_no_line() {
+    let bad = Got::Bad(HeaderFault::BadLength);
+    check("Content-Length: zz\r\n\r\n\u{feff}{1}\n{2}\n", &[bad.clone(), line("{1}"), line("{2}")]);
+    let marked = "Content-Length: zz\r\n\r\n\u{feff}".to_owned() + &with_length(3, "{1}");
+    check(&marked, &[bad, framed("{1}")]);
+}
+
+/// What cannot be told before more comes is told when nothing more comes for now, once.
+#[test]
+fn a_broken_payload_is_reported_before_the_next_frame_is_needed() {
+    let mut decoder = Decoder::new(Limits::default());
+    decoder.push(with_length(5, "{\"a\":").as_bytes());
+    assert!(matches!(decoder.poll_frame(), Some(Frame::Message { .. })));
+    assert!(decoder.distrust());
+    assert!(decoder.poll_frame().is_none());
+    assert!(decoder.pause());
+    let got = decoder.poll_frame().map(own);
+    assert_eq!(got, Some(Got::Broken("{\"a\":".into(), 5, None)));
+    assert!(!decoder.pause() && decoder.poll_frame().is_none());
+    decoder.push(with_length(3, "{1}").as_bytes());
+    assert_eq!(decoder.poll_frame().map(own), Some(framed("{1}")));
+    assert!(decoder.poll_frame().is_none());
+}
+
+/// Each header names a payload that holds all others.
+#[test]
+fn f27_lengths_that_are_all_wrong_cost_work_linear_in_size() {
+    for filling in ["x", "{\"", "{", ""] {
+        let one = with_length(1 << 20, filling);
+        let stream = one.repeat((2 << 20) / one.len());
+        let mut decoder = Decoder::new(Limits::default());
+        let mut frames = 0;
+        for piece in stream.as_bytes().chunks(64 << 10) {
+            decoder.push(piece);
+            let mut got = Vec::new();
+            take_all(&mut decoder, &mut got);
+            frames += got.len();
+        }
+        assert!(frames > 0);
+        let bound = 16 * stream.len() as u64;
+        assert!(
+            decoder.work + decoder.again <= bound,
+            "{filling}: {} {}",
+            decoder.work,
+            decoder.again
+        );
+    }
+}
+
 /// Pieces of stream that are hard on a decoder, to be put together in any order.
 fn fragments() -> impl Strategy<Value = Vec<u8>> {
     let fragment = prop_oneof![
@@ -340,6 +477,36 @@ proptest! {
         prop_assert_eq!(&decode(&bytes, limits), &whole);
     }
 
+    /// One wrong length among good frames, wherever it stands, however wrong it is, however the bytes are cut.
+    #[test]
+    fn of_framed_messages_one_of_which_has_a_wrong_length_all_others_arrive(
+        texts in proptest::collection::vec("[a-zé🦀\"{}\\[\\]\\\\\n ]{0,30}(Content-Length: 3)?", 1..8),
+        at in any::<usize>(),
+        off in prop_oneof![-60i64..60, Just(5_000), Just(500_000)],
+        pretty in any::<bool>(),
+        cuts in proptest::collection::vec(any::<usize>(), 0..8),
+    ) {
+        let message = |text: &String| {
+            let value = serde_json::json!({ "jsonrpc": "2.0", "params": { "text": text } });
+            if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() }
+        };
+        let messages: Vec<String> = texts.iter().map(message).collect();
+        let at = at % messages.len();
+        let given = usize::try_from(messages[at].len() as i64 + off).unwrap_or(1).max(1);
+        prop_assume!(given != messages[at].len());
+        let mut stream = String::new();
+        let mut want = Vec::new();
+        for (n, message) in messages.iter().enumerate() {
+            let length = if n == at { given } else { message.len() };
+            stream += &with_length(length, message);
+            want.push(match n == at {
+                true => broken(message, given, message.len()),
+                false => framed(message),
+            });
+        }
+        prop_assert_eq!(decode(&cut(stream.as_bytes(), cuts), Limits::default()), want);
+    }
+
     #[test]
     fn encode_then_decode_is_the_identity_in_both_framings(
         messages in proptest::collection::vec(("\\{[^\n\r\u{2028}\u{2029}]{0,40}", any::<bool>()), 0..12),
@@ -351,7 +518,10 @@ proptest! {
             encoder.frame(framing, |out| out.extend_from_slice(text.as_bytes()));
             want.push(if *headers { framed(text) } else { line(text) });
         }
-        prop_assert_eq!(decode(&[encoder.bytes()], Limits::default()), want);
+        let mut decoder = Decoder::new(Limits::default());
+        decoder.push(encoder.bytes());
+        let got: Vec<Got> = std::iter::from_fn(|| decoder.poll_frame().map(own)).collect();
+        prop_assert_eq!(got, want);
     }
 
     #[test]

@@ -50,6 +50,17 @@ pub enum Frame<'a> {
         /// Where in the stream it began.
         offset: u64,
     },
+    /// A framed payload that is no JSON; see [`Decoder::distrust`](super::Decoder::distrust).
+    Broken {
+        /// Its first bytes.
+        bytes: &'a [u8],
+        /// The length that its header gave.
+        given: usize,
+        /// Where it ends by its own looks; nothing if the length fits or nothing tells.
+        found: Option<usize>,
+        /// Where in the stream its header began.
+        offset: u64,
+    },
     /// On a socket: bytes that are not what the connection began with, or no messages at all. Nothing
     /// after them is read.
     Refused {

@@ -5,6 +5,9 @@ use super::frame::HeaderFault;
 /// The two names that open a header block, each with its colon, in lower case.
 const OPENERS: [&[u8]; 2] = [b"content-length:", b"content-type:"];
 
+/// The length of the longer one.
+pub(super) const OPENER_LENGTH: usize = OPENERS[0].len();
+
 /// Whether some bytes open a header block.
 pub(super) enum HeaderStart {
     /// They do.

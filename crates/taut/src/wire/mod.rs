@@ -23,11 +23,15 @@ mod frame;
 mod header;
 mod memory;
 mod opening;
+mod value;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
 pub use frame::{Frame, HeaderFault, Limits};
 pub use opening::Opening;
+
+/// A byte-order mark, which Windows tools put before their first line (F3).
+const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 worded! {
     /// How one message is told from the next.

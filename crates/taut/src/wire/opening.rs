@@ -4,6 +4,7 @@
 //! page can send HTTP to any local port, and if a decoder looked for messages inside such a request, the
 //! page could run tools.
 
+use super::BOM;
 use super::header::{HeaderStart, opens_header};
 
 /// What is spoken on a connection, as its first bytes tell.
@@ -39,9 +40,6 @@ const METHODS: [&[u8]; 10] = [
     b"CONNECT ",
     b"PRI ",
 ];
-
-/// A byte-order mark, which some clients put before their first line.
-const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 impl Opening {
     /// What is spoken on a connection that begins with `bytes`. Blank bytes in front mean nothing.

@@ -52,6 +52,18 @@ async fn s5_a_handler_that_never_returns_is_left_behind_at_the_drain_limit() {
     assert!(took >= Duration::from_secs(3) && took < Duration::from_millis(3_100), "{took:?}");
 }
 
+/// A limit that no clock can count to is none.
+#[tokio::test(start_paused = true)]
+async fn without_a_drain_limit_a_call_of_an_hour_is_answered_after_the_end_of_input() {
+    let input = format!("{}\n", request(1, "sleep", &json!([3_600_000])));
+    let mut output = std::io::Cursor::new(Vec::new());
+    let service = serve(sleeps).drain(Duration::MAX);
+    let ending = service.serve(input.as_bytes(), &mut output).await;
+    assert!(matches!(ending, Ending::Eof), "{ending}");
+    let answer: Value = serde_json::from_slice(&output.into_inner()).unwrap();
+    assert_eq!(answer["result"], 3_600_000);
+}
+
 /// F25: at the end of input the last line counts without its newline.
 #[tokio::test(start_paused = true)]
 async fn f25_a_last_request_without_a_newline_is_answered() {

@@ -86,7 +86,7 @@ async fn every_kind_of_error_has_its_code_and_names_its_type() {
         ("nothing", json!([]), json!({ "code": -32601 })),
         ("parse", json!({ "a": 1 }), json!({ "code": -32602 })),
         ("parse", json!(["x"]), json!({ "code": -32603, "data": "ParseIntError" })),
-        ("file", json!([]), json!({ "code": -32603, "data": "Error" })),
+        ("file", json!([]), json!({ "code": -32603, "data": "io::Error" })),
         ("no json", json!([]), json!({ "code": -32603 })),
     ] {
         let answer = wire.ask(&request(1, method, &params)).await;

@@ -35,6 +35,24 @@ pub(crate) fn example() -> Command {
     Command::new(path)
 }
 
+/// A command that speaks plain JSON-RPC is started, asked, and ends when the connection is closed.
+#[tokio::test]
+async fn a_command_is_started_and_asked_in_plain_json_rpc() {
+    use taut::service::{RequestParams, ServiceRequest, serve};
+    let words = serve(async |_: String, _: RequestParams, _: ServiceRequest| {
+        Ok::<_, taut::service::Failed>("drow")
+    });
+    let remote = words.spawn(taut::Command::new(example().get_program())).await.unwrap();
+    assert_eq!(remote.call::<f64>("add", [2.0, 3.0]).await.unwrap(), 5.0);
+    // It asks us in the middle of the call.
+    assert_eq!(remote.call::<String>("reverse", ()).await.unwrap(), "word");
+    let refused = remote.call::<Value>("parse", ["x"]).await.unwrap_err();
+    assert!(refused.to_string().contains("invalid digit"), "{refused}");
+    remote.close();
+    tokio::time::timeout(PATIENCE, remote.ended()).await.unwrap();
+    assert!(words.spawn(taut::Command::new("/nowhere/at-all")).await.is_err());
+}
+
 /// A server that is killed when the test is over.
 pub(crate) struct Server {
     pub(crate) child: Child,

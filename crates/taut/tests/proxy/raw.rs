@@ -478,6 +478,45 @@ async fn odd_values_keep_every_byte_in_all_combinations_of_eras() {
     keeps_every_byte(ODD).await;
 }
 
+/// LIF-02: a client that was written by hand leaves out who it is and what it can do; a server on a strict SDK
+/// refuses such an `initialize`, so the proxy completes it and keeps the rest as it came.
+#[tokio::test]
+async fn lif_02_what_a_client_leaves_out_of_initialize_is_completed_for_the_server() {
+    let unnamed = r#""clientInfo":{"name":"unnamed","version":"0"}"#;
+    for (sent, heard) in [
+        (String::new(), format!(r#","capabilities":{{}},{unnamed}"#)),
+        (
+            r#","capabilities":{"x":12345678901234567890123456789}"#.into(),
+            format!(r#","capabilities":{{"x":12345678901234567890123456789}},{unnamed}"#),
+        ),
+        (
+            r#","clientInfo":{},"capabilities":{}"#.into(),
+            format!(r#","capabilities":{{}},{unnamed}"#),
+        ),
+        (
+            r#","capabilities":{},"clientInfo":{"name":"c"}"#.into(),
+            r#","capabilities":{},"clientInfo":{"name":"c","version":"0"}"#.into(),
+        ),
+    ] {
+        let (builder, mut backs) = proxy();
+        let proxy = builder.build();
+        let mut front = front(&proxy);
+        front
+            .send(&format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-06-18"{sent}}}}}"#
+            ))
+            .await;
+        let opened = tokio::time::timeout(Duration::from_secs(20), backs.recv()).await;
+        let mut back = opened.unwrap().unwrap();
+        let line = back.next().await;
+        let params = format!(r#""params":{{"protocolVersion":"2025-06-18"{heard}}}}}"#);
+        assert!(line.ends_with(&params), "{line}\n{params}");
+        back.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{WELCOME}}}"#, id_of(&line)))
+            .await;
+        assert!(front.next().await.contains(r#""result":{"protocolVersion":"2025-06-18""#));
+    }
+}
+
 /// Each place has a message of its own: together they would be over the limit. Equal eras share the code, so
 /// each of the two has only some of them.
 #[tokio::test]

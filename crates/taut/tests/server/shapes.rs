@@ -123,7 +123,7 @@ async fn every_shape_of_arguments_has_a_schema_that_hosts_take() {
             r#"{"properties":{"zebra":{"maximum":255,"minimum":0,"type":"integer"},"middle":{"minimum":0,"type":"integer"},"apple":{"type":"number"},"signed":{"default":0,"type":"integer"},"size":{"minimum":0,"type":"integer"},"letter":{"maxLength":1,"minLength":1,"type":"string"}},"required":["zebra","apple","size","letter"],"type":"object"}"#.to_owned(),
         ),
         (
-            "nested structs are referred to, also where they may be left out",
+            "structs that are used several times are referred to, also where they may be left out",
             input!(Nested),
             format!(
                 r##"{{"$defs":{{"Inner":{inner}}},"properties":{{"second":{{"$ref":"#/$defs/Inner"}},"first":{{"$ref":"#/$defs/Inner"}},"list":{{"items":{{"$ref":"#/$defs/Inner"}},"type":"array"}}}},"required":["second","list"],"type":"object"}}"##
@@ -132,7 +132,7 @@ async fn every_shape_of_arguments_has_a_schema_that_hosts_take() {
         (
             "enums",
             input!(Enums),
-            r##"{"$defs":{"Plain":{"enum":["Red","Blue"],"type":"string"},"Rich":{"oneOf":[{"enum":["nothing"],"type":"string"},{"additionalProperties":false,"properties":{"number":{"maximum":65535,"minimum":0,"type":"integer"}},"required":["number"],"type":"object"},{"additionalProperties":false,"properties":{"point":{"properties":{"y":{"type":"integer"},"x":{"type":"integer"}},"required":["y"],"type":"object"}},"required":["point"],"type":"object"}]}},"properties":{"rich":{"$ref":"#/$defs/Rich"},"plain":{"$ref":"#/$defs/Plain"}},"required":["rich"],"type":"object"}"##.to_owned(),
+            r#"{"properties":{"rich":{"oneOf":[{"enum":["nothing"],"type":"string"},{"additionalProperties":false,"properties":{"number":{"maximum":65535,"minimum":0,"type":"integer"}},"required":["number"],"type":"object"},{"additionalProperties":false,"properties":{"point":{"properties":{"y":{"type":"integer"},"x":{"type":"integer"}},"required":["y"],"type":"object"}},"required":["point"],"type":"object"}]},"plain":{"enum":["Red","Blue"],"type":"string"}},"required":["rich"],"type":"object"}"#.to_owned(),
         ),
         (
             "lists, maps and pairs",

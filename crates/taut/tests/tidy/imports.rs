@@ -52,7 +52,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("transport", &["json", "rpc", "ending", "lock", "stream", "driver"]),
     (
         "service",
-        &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver", "transport"],
+        &[
+            "wire",
+            "json",
+            "rpc",
+            "ending",
+            "error",
+            "stream",
+            "stdio",
+            "process",
+            "driver",
+            "transport",
+        ],
     ),
     (
         "server",

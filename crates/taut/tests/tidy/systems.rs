@@ -4,6 +4,7 @@ use crate::{File, Problem};
 
 /// Files that may allow `unsafe`, each with the decision that names it.
 const UNSAFE: &[(&str, &str)] = &[
+    ("crates/taut-cli/src/closed.rs", "docs/decisions/0025-closed-stdout.md"),
     ("crates/taut-cli/src/memory.rs", "docs/decisions/0018-memory-back.md"),
     ("crates/taut/src/process/unix.rs", "docs/decisions/0004-children.md"),
     ("crates/taut/src/win32.rs", "docs/decisions/0013-windows.md"),

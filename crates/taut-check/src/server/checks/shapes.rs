@@ -112,24 +112,5 @@ pub(super) fn checks() -> Vec<Check> {
                     _ => verdict(alive(seen)),
                 },
             ),
-        Check::advice("init-incomplete", &["LIF-02"], Revisions::LEGACY,
-            "`initialize` without capabilities, or without clientInfo, is refused with -32602.")
-            .sent("`initialize` without capabilities, then without clientInfo")
-            .hosts("No host does it; a server that goes on guesses what the client can do.")
-            .once()
-            .fresh(
-                |cx| {
-                    let version = cx.revision.as_str();
-                    let ask = |n: i64, params: Value| Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": "initialize", "params": params }));
-                    let info = json!({ "name": "taut-check", "version": "1" });
-                    Ok(vec![ask(0, json!({ "protocolVersion": version, "clientInfo": info })), Step::Await(cx.id(0)),
-                        ask(1, json!({ "protocolVersion": version, "capabilities": {} })), Step::Await(cx.id(1))])
-                },
-                |cx, seen| verdict((0..2).try_for_each(|n| match seen.reply(&cx.id(n)) {
-                    // A server may end after a handshake that failed.
-                    None if seen.died => Ok(()),
-                    _ => refused(seen, &cx.id(n), &[-32602, -32600]),
-                })),
-            ),
     ]
 }

@@ -14,6 +14,7 @@ use taut_http::server::{Certificate, Options, ServeError, serve_until};
 use tokio::net::TcpListener;
 
 use super::listen::{Kind, Listener};
+use crate::files;
 use crate::memory::GiveBack;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
@@ -39,10 +40,36 @@ pub(super) struct Clients {
     pub(super) memory: GiveBack,
 }
 
+/// A host name as `Host` has it: what could match none is refused, because it would be taken without a word.
+pub(super) fn host_name(text: &str) -> Result<String, String> {
+    let words = "write a name such as mcp.example.com; there are no wildcards";
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+    match !text.is_empty() && text.chars().all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err(words.to_owned()),
+    }
+}
+
+/// An origin as `Origin` has it. `null` is the origin of every sandboxed page, so it names none.
+pub(super) fn origin(text: &str) -> Result<String, String> {
+    let words = "write a scheme, a host and perhaps a port, such as https://app.example or \
+                 http://localhost:3000; there are no wildcards";
+    let (scheme, host) = text.split_once("://").unwrap_or_default();
+    let host = host.strip_suffix('/').unwrap_or(host);
+    // Extensions of browsers have schemes of their own.
+    let named = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    match named && host_name(host).is_ok() {
+        true => Ok(text.to_owned()),
+        false if text == "null" => {
+            Err("every sandboxed page of any site has this origin; name the site's".to_owned())
+        }
+        false => Err(words.to_owned()),
+    }
+}
+
 /// The token in a file, which nobody else should be able to read.
 pub(super) fn token_in_file(output: &Output, path: &Path) -> Result<String, Problem> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Problem::File { what: format!("reading {}", path.display()), error })?;
+    let text = files::text(path, files::SETTINGS)?;
     // Containers mount secrets so, and there are no other users in them: it is told, not refused.
     #[cfg(unix)]
     if std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o004 != 0) {

@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 
 use crate::args::{self, Options};
 use crate::asking::AskOptions;
+use crate::files;
 use crate::gate;
 use crate::help;
 use crate::hosts::{Target, resolve};
@@ -68,19 +69,23 @@ pub(crate) struct Bridge {
     /// Over HTTP, also serve requests to this host name, which a reverse proxy has; can be repeated.
     #[cfg(feature = "http")]
     #[arg(long, value_name = "NAME", requires = "listen", help_heading = "Clients")]
+    #[arg(value_parser = http::host_name)]
     allow_host: Vec<String>,
     /// Over HTTP, also serve web pages from this origin; can be repeated.
     #[cfg(feature = "http")]
     #[arg(long, value_name = "ORIGIN", requires = "listen", help_heading = "Clients")]
+    #[arg(value_parser = http::origin)]
     allow_origin: Vec<String>,
     /// Speak TLS with the certificates in this file (PEM).
     #[cfg(feature = "http")]
     #[arg(long, value_name = "FILE", requires = "key", requires = "listen")]
+    #[arg(value_parser = files::plain, value_hint = clap::ValueHint::FilePath)]
     #[arg(help_heading = "Clients")]
     certificate: Option<PathBuf>,
     /// The key of the certificate (PEM).
     #[cfg(feature = "http")]
     #[arg(long, value_name = "FILE", requires = "certificate", requires = "listen")]
+    #[arg(value_parser = files::plain, value_hint = clap::ValueHint::FilePath)]
     #[arg(help_heading = "Clients")]
     key: Option<PathBuf>,
     /// Serve everyone who can reach the address, without a token. Unsafe unless a firewall keeps
@@ -141,6 +146,7 @@ pub(crate) struct Bridge {
     header: Vec<(String, String)>,
     /// Trust the certificates in this file for a server at a URL, and no others.
     #[arg(long, value_name = "FILE", help_heading = "The server")]
+    #[arg(value_parser = files::plain, value_hint = clap::ValueHint::FilePath)]
     ca_file: Option<PathBuf>,
     #[command(flatten)]
     broker: crate::nats::NatsArgs,

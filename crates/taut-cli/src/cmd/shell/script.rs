@@ -3,7 +3,7 @@
 //! The first line that fails ends the session, unless `--keep-going` is given.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use serde::Serialize;
@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use super::order;
 use super::perform::Done;
 use super::running::Running;
+use crate::files;
 use crate::output::RED;
 use crate::problem::{Exit, Problem};
 use crate::signals::Interrupts;
@@ -39,11 +40,12 @@ impl Script {
     }
 
     /// Reads in a thread of its own: whoever writes the lines may wait for what the last one said.
-    fn from(name: String, reader: impl BufRead + Send + 'static) -> Self {
+    fn from(name: String, mut reader: impl BufRead + Send + 'static) -> Self {
         let (line, lines) = mpsc::channel(AHEAD);
         std::thread::spawn(move || {
-            for read in reader.lines() {
-                if line.blocking_send(read).is_err() {
+            while let Some(read) = next_line(&mut reader).transpose() {
+                let failed = read.is_err();
+                if line.blocking_send(read).is_err() || failed {
                     return;
                 }
             }
@@ -88,6 +90,23 @@ impl Script {
             }
         }
     }
+}
+
+/// The next line without its end, if it is no longer than a message may be.
+fn next_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    if reader.by_ref().take(files::MESSAGE + 1).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.len() as u64 > files::MESSAGE {
+        let words = format!("a line is longer than {} MiB", files::MESSAGE >> 20);
+        return Err(io::Error::other(words));
+    }
+    let end =
+        line.strip_suffix(b"\n").map_or(&line[..], |line| line.strip_suffix(b"\r").unwrap_or(line));
+    let text = std::str::from_utf8(end);
+    text.map(|text| Some(text.to_owned()))
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Does one line; nothing if there is nothing to do.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use taut::secrets::is_secret;
 
+use crate::files;
 use crate::hosts::{Found, How, Server, Surroundings, find, unknown, wrap};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
@@ -129,8 +130,7 @@ fn backup(path: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> Result<String, Problem> {
-    let what = || format!("reading {}", path.display());
-    fs::read_to_string(path).map_err(|error| Problem::File { what: what(), error })
+    files::text(path, files::MESSAGE)
 }
 
 /// Puts a file in place at once, with the permissions of another; a link is followed.

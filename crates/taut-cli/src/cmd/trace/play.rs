@@ -107,8 +107,13 @@ fn listen(
             }
             while let Some(frame) = decoder.poll_frame() {
                 let Frame::Message { bytes, framing, .. } = frame else { continue };
+                let sound = serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
                 if send.send(Came::Message(bytes.to_vec(), framing)).is_err() {
                     return;
+                }
+                if !sound {
+                    // A wrong length must not garble what follows.
+                    decoder.distrust();
                 }
             }
             if read == 0 {

@@ -183,6 +183,60 @@ async fn warnings_while_ending(name: &str, script: &str, step: ShutdownStep) -> 
     *warnings.lock().unwrap()
 }
 
+/// The reference of stdio clients: a server's stderr at ERROR, its start and its end at DEBUG.
+#[tokio::test]
+async fn stderr_is_logged_at_error_and_start_and_end_at_debug() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let _second = tracing::Dispatch::new(Told(Arc::default()));
+    let guard = tracing::subscriber::set_default(Told(Arc::clone(&told)));
+    let script = "echo one >&2; printf two >&2; exit 3";
+    let (child, _stdout, stdin) = start(Command::new("sh").args(["-c", script])).await;
+    drop(stdin);
+    in_time(child.end(grace(10_000, 10_000))).await;
+    drop(guard);
+    let pid = child.pid();
+    let told = told.lock().unwrap().join("\n");
+    for line in [
+        format!("DEBUG taut::process message=started pid={pid} program=\"sh\""),
+        format!("ERROR taut::stderr message=stderr pid={pid} line=\"one\""),
+        format!("ERROR taut::stderr message=stderr pid={pid} line=\"two\""),
+        format!(
+            "DEBUG taut::process::task message=ended pid={pid} exit=exited with code 3 step=Eof"
+        ),
+    ] {
+        assert!(told.contains(&line), "{line} is not in\n{told}");
+    }
+}
+
+/// Keeps events as lines.
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Told {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Fields(String);
+        impl tracing::field::Visit for Fields {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                use std::fmt::Write as _;
+                let _ = write!(self.0, " {field}={value:?}");
+            }
+        }
+        let about = event.metadata();
+        let mut fields = Fields(format!("{} {}", about.level(), about.target()));
+        event.record(&mut fields);
+        self.0.lock().unwrap().push(fields.0);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
 /// Counts warnings.
 struct Warnings(Arc<Mutex<usize>>);
 

@@ -12,7 +12,7 @@ mod results;
 mod tests;
 
 pub(super) use errors::{legacy_error, modern_error};
-pub(super) use openings::{discovery, envelope, server_info, union, welcome};
+pub(super) use openings::{completed, discovery, envelope, server_info, union, welcome};
 pub(super) use params::{
     legacy_params, modern_params, object_of, progress_token, relayed_params, with_progress_token,
 };

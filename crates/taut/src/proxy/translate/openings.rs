@@ -1,5 +1,6 @@
 //! What the two sides say of themselves when a connection opens.
 
+use super::without;
 use crate::json::JsonRef;
 use crate::mcp::{
     Agreed, CacheScope, ClientCapabilities, DiscoverResult, ElicitationCapability, Implementation,
@@ -39,9 +40,33 @@ pub(crate) fn discovery(agreed: &Agreed) -> String {
     json_of(&result, Revision::MODERN)
 }
 
-/// A server that does not say who it is.
+/// A client or a server that does not say who it is.
 fn unnamed() -> Implementation {
     Implementation::new("unnamed", "0")
+}
+
+/// The params of `initialize` with what the client has left out and a strict server insists on (LIF-02): what it
+/// can do, and who it is. Nothing if it has said both.
+pub(crate) fn completed(params: JsonRef<'_>, info: Option<&Implementation>) -> Option<String> {
+    let lacks = |object: JsonRef<'_>, name: &str| {
+        object.member(name).is_none_or(|member| member.text() == "null")
+    };
+    let incomplete = |info: JsonRef<'_>| lacks(info, "name") || lacks(info, "version");
+    let capable = !lacks(params, "capabilities");
+    let named = !params.member("clientInfo").is_none_or(incomplete);
+    let mut missing = Vec::new();
+    if !capable {
+        missing.push(("capabilities", "{}".to_owned()));
+    }
+    if !named {
+        let Implementation { name, version, .. } = unnamed();
+        let name = info.map_or(name, |info| info.name.clone());
+        let info = Implementation::new(name, version);
+        missing.push(("clientInfo", json_of(&info, Revision::LATEST_LEGACY)));
+    }
+    let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+    let added: Vec<_> = missing.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    (!missing.is_empty()).then(|| without(params, &names, &added))
 }
 
 /// What each request to a modern server says about a legacy client: names and JSON texts.

@@ -124,6 +124,15 @@ impl Peer {
         self.requests.len()
     }
 
+    /// The ids of requests that are unanswered, the first few by name.
+    pub(crate) fn unanswered_in_words(&self) -> String {
+        const NAMED: usize = 10;
+        let ids: Vec<_> = self.requests.ids().take(NAMED).map(Id::as_json).collect();
+        let more = self.unanswered() - ids.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", ids.join(", "))
+    }
+
     /// Whether an answer would still be written.
     #[must_use]
     pub fn is_live(&self, ticket: &Ticket) -> bool {
@@ -144,6 +153,7 @@ impl Peer {
     /// withdrawn (CAN-10). A long text is not copied.
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<JsonBuf, ErrorObject>) {
         let wanted = self.settle(&ticket);
+        let before = self.out.len();
         match outcome {
             Ok(mut json) => {
                 if wanted {
@@ -165,7 +175,19 @@ impl Peer {
             Err(error) if wanted => self.write_error(&ticket, &error),
             Err(_) => {}
         }
+        if !self.config.serving {
+            self.count_answer(before);
+        }
         self.close_ticket(&ticket);
+    }
+
+    /// A side that only calls reads on whatever waits, so a peer that asks and reads nothing would fill memory.
+    fn count_answer(&mut self, before: usize) {
+        if before == 0 {
+            self.answered_bytes = 0;
+        }
+        self.answers_stuck |= self.answered_bytes > self.config.answers;
+        self.answered_bytes += self.out.len().saturating_sub(before);
     }
 
     /// The handler is done. Says whether the other side still waits for the answer.
@@ -272,7 +294,11 @@ impl Peer {
 
     /// Answers a request that never entered the table.
     fn refuse(&mut self, ticket: Ticket, error: ErrorObject) {
+        let before = self.out.len();
         self.write_error(&ticket, &error);
+        if !self.config.serving {
+            self.count_answer(before);
+        }
         self.close_ticket(&ticket);
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Event, Events, Peer, Trouble, TroubleKind};
 use crate::rpc::error::{ErrorObject, excerpt};
 use crate::rpc::message::{Fault, Malformed, Message, Messages};
-use crate::rpc::read::{read, salvage};
+use crate::rpc::read::{Salvage, read, salvage};
 use crate::rpc::write;
 use crate::secrets::masked;
 use crate::wire::{Frame, Framing};
@@ -43,21 +43,22 @@ impl Peer {
                     }
                     Ok(Messages::Batch(entries)) => self.take_batch(now, entries, framing, offset),
                     Err(malformed) => {
-                        Events::One(self.take_malformed(malformed, framing, offset, bytes))
+                        Events::One(self.take_unread(malformed, framing, offset, bytes))
                     }
                 }
             }
             Frame::TooLong { prefix, framing, offset } => {
                 let found = salvage(prefix);
-                // A message that shows no method and no result, but has an id that we wait for, is the answer.
-                let awaited = !found.request && found.id.as_ref().is_some_and(|id| self.awaits(id));
-                if found.response || awaited {
+                if self.is_response(&found) {
                     // F10: it fails its call, which learns why.
                     self.note(TroubleKind::Malformed(Fault::TooLong), offset, prefix);
                     return Events::One(self.take_bad_response(found.id.as_ref(), Fault::TooLong));
                 }
                 let malformed = Malformed { kind: Fault::TooLong, id: found.id };
                 Events::One(self.take_malformed(malformed, framing, offset, prefix))
+            }
+            Frame::Broken { bytes, given, found, offset } => {
+                Events::One(self.take_broken(bytes, given, found, offset))
             }
             Frame::Refused { prefix, offset } => {
                 self.note(TroubleKind::Malformed(Fault::Header), offset, prefix);
@@ -74,6 +75,57 @@ impl Peer {
                 Events::One(None)
             }
         }
+    }
+
+    /// Takes in what is no message. A framed one that is no JSON may only have the wrong length.
+    fn take_unread(
+        &mut self,
+        malformed: Malformed,
+        framing: Framing,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Option<Event<'static>> {
+        let unread = matches!(malformed.kind, Fault::Json | Fault::SpansLines | Fault::Encoding);
+        self.doubtful = self.doubting && unread;
+        if self.doubtful && framing == Framing::Headers {
+            self.doubted = Some(malformed);
+            return None;
+        }
+        self.take_malformed(malformed, framing, offset, bytes)
+    }
+
+    /// A payload that is no JSON, of which the decoder knows whether the length was wrong.
+    fn take_broken(
+        &mut self,
+        bytes: &[u8],
+        given: usize,
+        found: Option<usize>,
+        offset: u64,
+    ) -> Option<Event<'static>> {
+        let doubted = self.doubted.take();
+        if self.config.serving && self.heard.is_none() {
+            self.framing = Framing::Headers;
+        }
+        let Some(found) = found else {
+            let malformed = doubted.unwrap_or_else(|| Malformed::new(Fault::Json));
+            return self.take_malformed(malformed, Framing::Headers, offset, bytes);
+        };
+        let words = format!("{given} given, {found} found");
+        self.note(TroubleKind::Malformed(Fault::Length), offset, words.as_bytes());
+        let message = salvage(bytes);
+        if self.is_response(&message) {
+            return self.take_bad_response(message.id.as_ref(), Fault::Length);
+        }
+        let error = ErrorObject::new(Fault::Length.code(), format!("{}: {words}", Fault::Length));
+        self.answer_garbage(message.id.as_ref(), &error, offset);
+        None
+    }
+
+    /// Whether the beginning of a message shows a response. One that has neither a method nor a result, but an id
+    /// that we wait for, is one.
+    fn is_response(&self, found: &Salvage) -> bool {
+        let awaited = || found.id.as_ref().is_some_and(|id| self.awaits(id));
+        found.response || !found.request && awaited()
     }
 
     fn take_batch<'a>(

@@ -28,7 +28,7 @@ use serde_json::value::RawValue;
 
 use super::error::ErrorObject;
 use super::id::Id;
-use super::message::Fault;
+use super::message::{Fault, Malformed};
 use super::params::Params;
 use super::write::NoId;
 use crate::json::JsonBuf;
@@ -103,6 +103,9 @@ pub struct Config {
     pub output_busy: usize,
     /// How many bytes of output may wait before a peer that reads nothing is given up.
     pub output_cap: usize,
+    /// How many bytes of answers may wait on a side that only calls before a peer that asks on and reads nothing is
+    /// given up. The answer that goes beyond it is still taken.
+    pub answers: usize,
     /// How many bytes of answers may wait for the last of their batch, all batches together. What is
     /// beyond is refused, entry by entry.
     pub batch: usize,
@@ -137,6 +140,8 @@ impl Config {
             output_busy: 4 << 20,
             // Several of the largest messages.
             output_cap: 256 << 20,
+            // Several of the largest answers that users and models give.
+            answers: 16 << 20,
             // An array is one message, and a peer like us reads none that is longer.
             batch: 64 << 20,
             limits: Limits::default(),
@@ -310,6 +315,11 @@ pub struct Peer {
     /// The buffer of the last answer, for the next one.
     spare: JsonBuf,
 
+    /// Bytes of answers among the output, on a side that only calls.
+    answered_bytes: usize,
+    /// Whether an answer was added to more of them than may wait.
+    answers_stuck: bool,
+
     calls: HashMap<u64, outgoing::OpenCall, Seed>,
     calls_made: u64,
     /// No later than the first deadline; found anew when it passes.
@@ -318,6 +328,13 @@ pub struct Peer {
     /// The open holds, oldest first: the number of each, and that of the first call it does not stop.
     holds: Vec<(u64, u64)>,
     next_hold: u64,
+
+    /// Whether a framed message that is no JSON is judged when the decoder has looked at it again.
+    doubting: bool,
+    /// The decoder is to look at the last message again.
+    doubtful: bool,
+    /// What is wrong with a framed message that the decoder looks at again.
+    doubted: Option<Malformed>,
 
     bad_in_a_row: u32,
     spanning: bool,
@@ -342,6 +359,18 @@ impl Peer {
     /// What stands for the id in errors that belong to no readable request, from now on.
     pub fn set_no_id(&mut self, no_id: NoId) {
         self.no_id = no_id;
+    }
+
+    /// Whether it leaves a framed message that is no JSON to the decoder, which then says whether the length was
+    /// wrong. Then ask [`doubts`](Self::doubts) after each frame. Else it answers such a message at once.
+    pub fn doubt_lengths(&mut self, doubting: bool) {
+        self.doubting = doubting;
+    }
+
+    /// Whether the last message was no JSON. [`Decoder::distrust`](crate::wire::Decoder::distrust) looks for what
+    /// follows it by its own looks.
+    pub fn doubts(&mut self) -> bool {
+        std::mem::take(&mut self.doubtful)
     }
 
     /// Whether batches are served, from now on.
@@ -384,7 +413,7 @@ impl Peer {
     /// Whether so much output waits that the other side cannot be reading at all.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
-        self.out.len() > self.config.output_cap
+        self.out.len() > self.config.output_cap || self.answers_stuck
     }
 
     /// The input has ended: no answer will come any more.

@@ -30,6 +30,10 @@ impl<T> Table<T> {
         self.older.len() + usize::from(self.newest.is_some())
     }
 
+    pub(super) fn ids(&self) -> impl Iterator<Item = &Id> {
+        self.older.keys().chain(self.newest.iter().map(|(id, _)| id))
+    }
+
     pub(super) fn get(&self, id: &Id) -> Option<&T> {
         match &self.newest {
             Some((newest, value)) if newest == id => Some(value),

@@ -7,6 +7,9 @@ use schemars::Schema;
 use schemars::transform::{RecursiveTransform, Transform as _};
 use serde_json::{Map, Value};
 
+use super::once;
+use crate::mcp;
+
 /// The formats that JSON Schema 2020-12 defines. Generators add names of Rust's numbers, such as
 /// `uint64`, with which some hosts load no tool at all.
 const FORMATS: [&str; 19] = [
@@ -31,16 +34,27 @@ const FORMATS: [&str; 19] = [
     "uuid",
 ];
 
+/// Definitions that are used once stand where they are used.
+fn without_references(root: &mut Schema) {
+    let mut schema = std::mem::take(root).to_value();
+    once::in_place(&mut schema);
+    if let Ok(schema) = schema.try_into() {
+        *root = schema;
+    }
+}
+
 /// For what is read. `null` is read where a value may be left out, but a schema does not offer it: a
 /// field that may be left out has one type, and is not required.
 pub(super) fn for_arguments(root: &mut Schema) {
     each(root, without_null);
+    without_references(root);
 }
 
 /// For what is written. `null` stays: it is written. It is an alternative of its own, because hosts refuse lists of
 /// types.
 pub(super) fn for_answers(root: &mut Schema) {
     each(root, null_apart);
+    without_references(root);
 }
 
 /// Makes each part of a schema plain, and treats `null` with the given function.
@@ -78,7 +92,30 @@ fn null_apart(members: &mut Map<String, Value>) {
     members.insert("anyOf".into(), serde_json::json!([inside, { "type": "null" }]));
 }
 
+/// A whole number of an integer's schema is written as one: readers of integers refuse `0.0`.
+fn whole_numbers(members: &mut Map<String, Value>) {
+    let is = |kind: &str| match members.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(|one| one == kind),
+        Some(one) => one == kind,
+        None => false,
+    };
+    if is("integer") && !is("number") {
+        members.values_mut().for_each(make_whole);
+    }
+}
+
+fn make_whole(value: &mut Value) {
+    if let Value::Array(values) = value {
+        return values.iter_mut().for_each(make_whole);
+    }
+    let number = value.as_f64().filter(|_| value.is_f64());
+    if let Some(whole) = number.and_then(mcp::whole) {
+        *value = whole.into();
+    }
+}
+
 fn plain(members: &mut Map<String, Value>) {
+    whole_numbers(members);
     let format = members.get("format").and_then(Value::as_str);
     if format.is_some_and(|format| !FORMATS.contains(&format)) {
         members.remove("format");

@@ -3,6 +3,7 @@
 mod fields;
 mod form;
 mod hosts;
+mod once;
 mod order;
 
 use std::borrow::Cow;

@@ -1,8 +1,9 @@
 //! What is skipped: the rest of what was too long, and what follows a bad header.
 
+use super::doubt::Doubt;
 use super::{DecodeState, DecodeStep, Decoder, PREFIX};
-use crate::wire::Framing;
-use crate::wire::header::find_opener;
+use crate::wire::value::{ValueScan, is_whole, opener_in};
+use crate::wire::{BOM, Framing};
 
 /// A message for which there was no memory: its first bytes are held, the rest of what came is not.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,10 @@ impl Decoder {
     pub(super) fn long_body(&mut self, length: u64, offset: u64) -> DecodeStep {
         let wanted = PREFIX.min(self.limits.message);
         let came = self.rest().len();
+        let lost = self.socket.is_none() && self.ends_early(wanted, &mut ValueScan::default());
+        if lost && let Ok(given) = usize::try_from(length) {
+            return self.enter(DecodeState::Doubt(Doubt::new(offset, given)));
+        }
         if came < wanted && !self.ended {
             return DecodeStep::Starved;
         }
@@ -105,20 +110,24 @@ impl Decoder {
             None => return DecodeStep::Starved,
         };
         let line = self.rest()[..end].trim_ascii();
-        let whole = matches!(
-            (line.first(), line.last()),
-            (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']'))
-        );
-        if whole {
+        let line = line.strip_prefix(BOM).unwrap_or(line);
+        if is_whole(line) {
             return self.enter(DecodeState::Start);
         }
+        let opens = matches!(line.first(), Some(b'{' | b'['));
         // The body that the bad header left nameless ends where the next header begins.
-        match find_opener(&self.rest()[..end]) {
+        let opener = opener_in(&self.rest()[..end]);
+        self.count(end);
+        match opener {
             Some(at) => {
                 self.take(at);
                 self.enter(DecodeState::Start)
             }
-            None if matches!(line.first(), Some(b'{' | b'[')) => self.enter(DecodeState::Start),
+            None if opens && newline.is_some() => {
+                // It may go on for several lines.
+                let doubt = Doubt::after_a_bad_header(self.offset);
+                self.enter(DecodeState::Doubt(doubt))
+            }
             None => {
                 self.take(end);
                 DecodeStep::Again

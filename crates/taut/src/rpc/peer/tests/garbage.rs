@@ -110,6 +110,52 @@ fn f10_what_is_over_the_limit_and_has_the_id_of_a_call_fails_the_call_and_is_not
     assert_eq!(server.says_in_short(), ["-32600 1"]);
 }
 
+/// A request in a frame with this length.
+fn misframed(length: usize, body: &str) -> Vec<u8> {
+    format!("Content-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+#[test]
+fn a_wrong_length_is_one_error_with_both_lengths_and_what_follows_is_served() {
+    let ping = request("99", "ping");
+    for given in [ping.len() - 1, ping.len() + 1, ping.len() + 500] {
+        let mut server = Side::serving();
+        let mut bytes = misframed(given, &ping);
+        bytes.extend(misframed(request("1", "a").len(), &request("1", "a")));
+        assert_eq!(server.reads(&bytes), ["request 1 a"]);
+        let said = server.bytes();
+        let words =
+            format!("the length does not fit the payload: {given} given, {} found", ping.len());
+        assert!(said.starts_with("Content-Length: ") && said.contains(&words), "{said}");
+        assert!(said.contains(r#""id":99,"error":{"code":-32700,"#), "{said}");
+        assert_eq!(said.matches("jsonrpc").count(), 1, "{said}");
+        assert_eq!(server.troubles(), [TroubleKind::Malformed(Fault::Length)]);
+    }
+}
+
+#[test]
+fn f10_an_answer_with_a_wrong_length_fails_its_call_and_no_other() {
+    let mut client = Side::calling();
+    client.call("a", None);
+    client.call("b", None);
+    let mut bytes = misframed(result("1").len() - 1, &result("1"));
+    bytes.extend(misframed(result("2").len(), &result("2")));
+    assert_eq!(client.reads(&bytes), ["failed 1 violation Length", "result 2 {}"]);
+    client.bytes();
+    assert_eq!(client.says(), [""; 0], "a client answers no garbage");
+}
+
+#[test]
+fn a_framed_message_that_is_cut_off_is_answered_before_the_next_one_comes() {
+    let mut server = Side::serving();
+    server.gets_framed("{\"jsonrpc\":\"2.0\",\"id\":1,");
+    assert_eq!(server.says_in_short(), ["-32700 null"]);
+    server.gets_framed(&request("1", "a"));
+    assert_eq!(server.next(), None);
+    assert_eq!(server.tickets.len(), 1);
+    assert_eq!(server.says(), [""; 0]);
+}
+
 /// F12: one report for the whole of it, whatever stands on its lines.
 #[test]
 fn f12_a_message_that_spans_lines_is_one_report() {

@@ -94,6 +94,30 @@ fn full_output_stops_reading_until_it_is_written() {
     assert!(server.peer.wants_input() && !server.peer.is_stuck());
 }
 
+/// A server that asks and never reads: its answers have a bound, whatever else may wait.
+#[test]
+fn answers_that_are_not_read_give_a_server_up_and_a_long_question_of_ours_does_not() {
+    let mut client = Side::with(MCP, false, |config| config.answers = 1000);
+    client.peer.notify("n", Some(json(&format!("\"{}\"", "x".repeat(9000))).as_json())).unwrap();
+    assert!(!client.peer.is_stuck());
+    let mut asked = 0;
+    while !client.peer.is_stuck() {
+        client.gets(&request(&asked.to_string(), "ping"));
+        client.answer(&asked.to_string(), "{}");
+        asked += 1;
+        assert!(asked < 100, "{} bytes wait", client.peer.output().len());
+    }
+    assert!(asked > 10);
+    // One that reads is asked as often as it likes.
+    let mut client = Side::with(MCP, false, |config| config.answers = 1000);
+    for id in 0..1000 {
+        client.gets(&request(&id.to_string(), "ping"));
+        client.answer(&id.to_string(), "{}");
+        client.bytes();
+    }
+    assert!(!client.peer.is_stuck());
+}
+
 /// C13: the answer that it waits for may be the next thing on the wire, so it reads on.
 #[test]
 fn c13_a_full_server_that_waits_for_an_answer_reads_on_and_refuses_as_busy() {

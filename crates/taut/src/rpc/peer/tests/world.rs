@@ -42,7 +42,9 @@ pub(super) struct Side {
 impl Side {
     pub(super) fn new(config: Config) -> Self {
         let decoder = Decoder::new(config.limits);
-        Self { peer: Peer::new(config), now: Instant::now(), tickets: Vec::new(), decoder }
+        let mut peer = Peer::new(config);
+        peer.doubt_lengths(!config.socket);
+        Self { peer, now: Instant::now(), tickets: Vec::new(), decoder }
     }
 
     pub(super) fn with(dialect: Dialect, serving: bool, change: impl FnOnce(&mut Config)) -> Self {
@@ -70,11 +72,18 @@ impl Side {
     pub(super) fn reads(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut seen = Vec::new();
         self.decoder.push(bytes);
-        while let Some(frame) = self.decoder.poll_frame() {
-            let events = self.peer.handle_frame(self.now, frame);
-            Self::watch(&mut self.tickets, events, &mut seen);
+        loop {
+            while let Some(frame) = self.decoder.poll_frame() {
+                let events = self.peer.handle_frame(self.now, frame);
+                Self::watch(&mut self.tickets, events, &mut seen);
+                if self.peer.doubts() {
+                    self.decoder.distrust();
+                }
+            }
+            if !self.decoder.pause() {
+                return seen;
+            }
         }
-        seen
     }
 
     fn watch(tickets: &mut Vec<Ticket>, events: Events<'_>, seen: &mut Vec<String>) {
