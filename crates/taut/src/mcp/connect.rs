@@ -20,6 +20,7 @@
 //! | shaking | another error, and nothing was probed yet | probe: a modern server need not know `initialize` |
 //! | shaking | another error, or exit, after a probe | fresh process, no probe; once (L4) |
 //! | any | nothing at all for two seconds | another process beside it, other framing; once (F13) |
+//! | any | the same, and not a byte of what it was sent has been read | it has not begun: asked again after as long |
 //! | any | exit, and not a byte of what it was sent has been read | failed: it cannot have been the probe |
 //! | any | our own request comes back | failed: an echo (L16) |
 //!
@@ -39,7 +40,7 @@ use crate::wire::Framing;
 
 /// How long a server may be silent before another is started beside it that is asked with headers. Most servers
 /// have said something by then, and a person who waits for a server that reads only headers waits no longer than
-/// that. The first one is not disturbed by it.
+/// that. One that has not read what it was sent is still starting: its silence counts from when it reads.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// What the caller wants, and what can be done for it.
@@ -122,6 +123,8 @@ pub(crate) struct Connect {
     probe_due: Option<Instant>,
     /// When another is asked beside a silent one.
     beside_due: Option<Instant>,
+    /// It had read nothing when that was asked last.
+    unread: bool,
     /// When everything has had its time.
     end: Option<Instant>,
     actions: VecDeque<ConnectAction>,
@@ -151,6 +154,7 @@ impl Connect {
             kept: None,
             probe_due: None,
             beside_due: None,
+            unread: false,
             end: None,
             actions: VecDeque::new(),
         }
@@ -181,6 +185,7 @@ impl Connect {
     pub(crate) fn handle_started(&mut self, now: Instant) {
         self.probed = false;
         self.heard = false;
+        self.unread = false;
         self.kept = None;
         self.end = self.end.or_else(|| now.checked_add(self.plan.start));
         self.beside_due = match self.other_framing() {
@@ -256,13 +261,13 @@ impl Connect {
         }
     }
 
-    /// Time has passed.
-    pub(crate) fn handle_time(&mut self, now: Instant) {
+    /// Time has passed. `unread`: the process has not read a byte of what it was sent.
+    pub(crate) fn handle_time(&mut self, now: Instant, unread: bool) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.beside_due)
             && matches!(self.state, ConnectState::Probing | ConnectState::Shaking)
         {
-            self.ask_beside(now);
+            self.ask_beside(now, unread);
         }
         match self.state {
             ConnectState::Probing if due(self.probe_due) || due(self.end) => {
@@ -274,9 +279,14 @@ impl Connect {
     }
 
     /// A silent one may only be slow, so it is asked on.
-    fn ask_beside(&mut self, now: Instant) {
+    fn ask_beside(&mut self, now: Instant, unread: bool) {
         self.beside_due = None;
         if self.heard || !self.other_framing() {
+            return;
+        }
+        let was_unread = std::mem::replace(&mut self.unread, unread);
+        if unread || was_unread {
+            self.beside_due = now.checked_add(SILENCE);
             return;
         }
         self.beside = true;

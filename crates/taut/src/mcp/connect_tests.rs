@@ -71,8 +71,13 @@ impl Run {
 
     /// Lets time pass until the opening wants to know.
     fn wait(&mut self) -> &mut Self {
+        self.wait_while(false)
+    }
+
+    /// The same with a process that has read nothing, or something.
+    fn wait_while(&mut self, unread: bool) -> &mut Self {
         self.now = self.connect.poll_timeout().expect("something to wait for");
-        self.connect.handle_time(self.now);
+        self.connect.handle_time(self.now, unread);
         self
     }
 
@@ -325,6 +330,19 @@ fn f13_silence_in_lines_is_tried_once_with_headers_beside() {
     assert_eq!(run.wait().actions(), "initialize 2025-11-25", "the first is asked on");
     assert_eq!(run.wait().actions(), "fail silent 60s");
     assert_eq!(run.seconds(), 60, "in all");
+}
+
+/// A process that has not read what it was sent is still starting; another would take as long.
+#[test]
+fn f13_the_silence_counts_from_when_it_reads() {
+    let mut run = probing();
+    for second in [2, 4] {
+        assert_eq!((run.wait_while(true).actions(), run.seconds()), (String::new(), second));
+    }
+    assert_eq!(run.wait_while(true).actions(), "initialize 2025-11-25", "the probe's time is over");
+    assert_eq!((run.wait_while(true).actions(), run.seconds()), (String::new(), 6));
+    assert_eq!((run.wait().actions(), run.seconds()), (String::new(), 8), "it has just read it");
+    assert_eq!(run.wait().actions(), "beside Content-Length 10s");
 }
 
 /// What ends before it has read a byte does not end of the probe, so it is not started again.

@@ -54,7 +54,7 @@ pub use error::{NotFoundHint, SpawnError};
 pub use exit::ExitStatus;
 #[cfg(windows)]
 pub use job::JobChild;
-pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents};
+pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents, StdinGauge};
 pub use running::running;
 pub use shutdown::{GracePeriods, ProcessEnd, ShutdownStep};
 

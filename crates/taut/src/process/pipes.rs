@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -32,8 +32,29 @@ pub(crate) trait PipeEvents: Send + Sync {
     /// The child no longer reads its stdin.
     fn stdin_unread(&self);
 
-    /// The child has ended without reading a byte of its stdin.
-    fn read_nothing(&self);
+    /// The pipes are there. `stdin` says what the child has read.
+    fn joined(&self, stdin: &Arc<StdinGauge>);
+}
+
+/// How much a child has read of its stdin, where the system tells it.
+pub(crate) struct StdinGauge {
+    /// Bytes that went into the pipe.
+    written: AtomicU64,
+    /// Tells how many of them are still in it, as long as it is open.
+    waiting: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+    /// What was known last.
+    read_nothing: AtomicBool,
+}
+
+impl StdinGauge {
+    /// Whether the child has read no byte: so far, or before it ended. `false` where nothing is known.
+    pub(crate) fn read_nothing(&self) -> bool {
+        if let Some(waiting) = (self.waiting)() {
+            let nothing = waiting == self.written.load(Ordering::Relaxed);
+            self.read_nothing.store(nothing, Ordering::Relaxed);
+        }
+        self.read_nothing.load(Ordering::Relaxed)
+    }
 }
 
 /// What the child writes to its stdout. Dropping it closes our end.
@@ -47,9 +68,7 @@ pub(crate) struct ChildStdout {
     unread: Option<oneshot::Receiver<()>>,
     unread_bell: Bell,
     stdin_unread: bool,
-    /// Tells how many bytes the child has not read of its stdin, if that is known.
-    gauge: Box<dyn Fn() -> Option<u64> + Send + Sync>,
-    written: Arc<AtomicU64>,
+    gauge: Arc<StdinGauge>,
     linger: Option<Pin<Box<Sleep>>>,
     events: Arc<dyn PipeEvents>,
 }
@@ -57,8 +76,7 @@ pub(crate) struct ChildStdout {
 /// The child's stdin. Dropping it closes it, which is how a server is asked to stop.
 pub(crate) struct ChildStdin {
     pipe: WritePipe,
-    /// Bytes that went into the pipe.
-    written: Arc<AtomicU64>,
+    gauge: Arc<StdinGauge>,
     unread: Option<oneshot::Sender<()>>,
     /// Its receivers hear when it is dropped.
     _closed: watch::Sender<()>,
@@ -72,7 +90,12 @@ pub(super) fn join(
 ) -> (ChildStdout, ChildStdin, watch::Receiver<()>) {
     let (tell, told) = oneshot::channel();
     let (open, closed) = watch::channel(());
-    let (gauge, written) = (Box::new(stdin.gauge()), Arc::<AtomicU64>::default());
+    let gauge = Arc::new(StdinGauge {
+        written: AtomicU64::default(),
+        waiting: Box::new(stdin.gauge()),
+        read_nothing: AtomicBool::default(),
+    });
+    events.joined(&gauge);
     let stdout = ChildStdout {
         pipe: Some(stdout),
         exited: Box::pin(async { drop(exited.await) }),
@@ -81,12 +104,11 @@ pub(super) fn join(
         unread: Some(told),
         unread_bell: Bell::default(),
         stdin_unread: false,
-        gauge,
-        written: written.clone(),
+        gauge: gauge.clone(),
         linger: None,
         events,
     };
-    (stdout, ChildStdin { pipe: stdin, written, unread: Some(tell), _closed: open }, closed)
+    (stdout, ChildStdin { pipe: stdin, gauge, unread: Some(tell), _closed: open }, closed)
 }
 
 impl ChildStdout {
@@ -128,9 +150,8 @@ impl Source for ChildStdout {
         let exited = |cx: &mut Context<'_>| self.exited.as_mut().poll(cx);
         if self.left.is_none() && self.exit_bell.poll(cx, exited).is_ready() {
             self.left = Some(self.pipe.as_ref().map_or(0, ReadPipe::waiting));
-            if (self.gauge)() == Some(self.written.load(Ordering::Relaxed)) {
-                self.events.read_nothing();
-            }
+            // Asked while the pipe is open, for those who ask later.
+            self.gauge.read_nothing();
         }
         if let Some(left) = self.left {
             return Poll::Ready(self.read_rest(left, buf));
@@ -162,7 +183,7 @@ impl Sink for ChildStdin {
                 Poll::Ready(Ok(bytes.len()))
             }
             Poll::Ready(Ok(bytes)) => {
-                self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+                self.gauge.written.fetch_add(bytes as u64, Ordering::Relaxed);
                 Poll::Ready(Ok(bytes))
             }
             Poll::Pending => Poll::Pending,
@@ -176,12 +197,13 @@ impl Sink for ChildStdin {
 mod tests {
     use std::future::{pending, poll_fn, ready};
     use std::os::fd::OwnedFd;
+    use std::sync::OnceLock;
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
     #[derive(Default)]
-    struct Counted(AtomicUsize, AtomicUsize);
+    struct Counted(AtomicUsize, OnceLock<Arc<StdinGauge>>);
 
     impl PipeEvents for Counted {
         fn read(&self, bytes: usize) {
@@ -190,8 +212,8 @@ mod tests {
 
         fn stdin_unread(&self) {}
 
-        fn read_nothing(&self) {
-            self.1.fetch_add(1, Ordering::Relaxed);
+        fn joined(&self, stdin: &Arc<StdinGauge>) {
+            let _ = self.1.set(stdin.clone());
         }
     }
 
@@ -229,6 +251,24 @@ mod tests {
         while read(&mut child.stdout, &mut seen).await > 0 {}
         assert!(seen == text, "{} bytes", seen.len());
         assert_eq!(child.counted.0.load(Ordering::Relaxed), 50_000);
+    }
+
+    /// Linux tells what is in a pipe; elsewhere nothing is known.
+    #[tokio::test]
+    async fn what_a_child_has_read_is_known_also_when_its_stdin_is_closed() {
+        let mut child = joined(pending());
+        let gauge = child.counted.1.get().unwrap().clone();
+        poll_fn(|cx| child.stdin.poll_write(cx, b"hello")).await.unwrap();
+        assert_eq!(gauge.read_nothing(), cfg!(target_os = "linux"));
+        rustix::io::read(&child.input, &mut [0; 2]).unwrap();
+        assert!(!gauge.read_nothing());
+
+        let mut child = joined(ready(()));
+        let gauge = child.counted.1.get().unwrap().clone();
+        poll_fn(|cx| child.stdin.poll_write(cx, b"hello")).await.unwrap();
+        assert_eq!(read(&mut child.stdout, &mut Vec::new()).await, 0);
+        drop(child.stdin);
+        assert_eq!(gauge.read_nothing(), cfg!(target_os = "linux"), "as it was at the exit");
     }
 
     /// What a descendant goes on to write is not the child's.

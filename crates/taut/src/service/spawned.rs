@@ -7,14 +7,16 @@ use std::sync::Arc;
 use super::{Remote, Serve};
 use crate::driver;
 use crate::error::{Error, Result};
-use crate::process::{Child, ChildOptions, Command, GracePeriods, PipeEvents, StartedChild};
+use crate::process::{
+    Child, ChildOptions, Command, GracePeriods, PipeEvents, StartedChild, StdinGauge,
+};
 
 /// Nothing is made of what the pipes tell.
 struct Unheard;
 
 impl PipeEvents for Unheard {
     fn read(&self, _: usize) {}
-    fn read_nothing(&self) {}
+    fn joined(&self, _: &Arc<StdinGauge>) {}
     fn stdin_unread(&self) {}
 }
 

@@ -143,7 +143,9 @@ impl Handshake {
                 self.connect.handle_exit(has_read);
             }
             Happened::Echo => self.connect.handle_echo(),
-            Happened::Time => self.connect.handle_time(now()),
+            Happened::Time => {
+                self.connect.handle_time(now(), session.state.monitor.read_nothing());
+            }
         }
     }
 

@@ -4,8 +4,8 @@
 //! know what is done about them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::value::RawValue;
 
@@ -13,7 +13,7 @@ use crate::driver::{Flag, isolated};
 use crate::error::ConnectPhase;
 use crate::lock::lock;
 use crate::mcp::Revision;
-use crate::process::PipeEvents;
+use crate::process::{PipeEvents, StdinGauge};
 use crate::rpc::{ErrorObject, Fault, Trouble, TroubleKind};
 use crate::wire::Framing;
 
@@ -125,8 +125,8 @@ pub(crate) struct Monitor {
     /// The last excerpts of what is no message.
     last_invalid: Mutex<VecDeque<String>>,
     bytes: AtomicU64,
-    /// The process has ended without reading anything.
-    read_nothing: AtomicBool,
+    /// What the process has read, once there is one.
+    stdin: OnceLock<Arc<StdinGauge>>,
     /// Raised when our own request came back (L16).
     pub(crate) echo: Flag,
     hook: Option<EventHook>,
@@ -147,9 +147,9 @@ impl Monitor {
         self.bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the process has ended without reading a byte of what it was sent.
+    /// Whether the process has read no byte of what it was sent; `false` where that is not known.
     pub(crate) fn read_nothing(&self) -> bool {
-        self.read_nothing.load(Ordering::Relaxed)
+        self.stdin.get().is_some_and(|stdin| stdin.read_nothing())
     }
 
     /// The last lines on stdout that are no messages, shortened.
@@ -233,8 +233,8 @@ impl PipeEvents for Monitor {
         self.with(|kept| kept.stdin_closed = true);
     }
 
-    fn read_nothing(&self) {
-        self.read_nothing.store(true, Ordering::Relaxed);
+    fn joined(&self, stdin: &Arc<StdinGauge>) {
+        let _ = self.stdin.set(stdin.clone());
     }
 }
 
