@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use super::automaton::Automaton;
 use super::looks::{LONG, SHORTEST, is_secret, parts};
-use super::masker::Masker;
-use super::spellings::{DEEPEST, readings};
+use super::masker::{CUT, Masker};
+use super::spellings::{DEEPEST, ESCAPES, readings};
 use crate::lock::lock;
 
 /// Values that are longer are not looked for as base64: it would take several times their memory.
@@ -34,6 +34,8 @@ pub(super) struct Patterns {
     /// All runs of [`SHORTEST`] bytes in them: most texts that follow a cut have none of these.
     runs: HashSet<[u8; SHORTEST]>,
     longest: usize,
+    /// The bytes with which a value, an escape or the mark of a cut may begin.
+    begins: [bool; 256],
 }
 
 impl fmt::Debug for Secrets {
@@ -107,12 +109,39 @@ impl Secrets {
 impl Patterns {
     fn new(texts: &BTreeSet<Vec<u8>>) -> Self {
         let runs = texts.iter().flat_map(|text| text.windows(SHORTEST));
+        let automaton = Automaton::new(texts.iter().map(Vec::as_slice));
+        let mut begins = [false; 256];
+        for byte in 0..=u8::MAX {
+            begins[usize::from(byte)] =
+                automaton.begins(byte) || ESCAPES.contains(&byte) || CUT.contains(&byte);
+        }
         Self {
-            automaton: Automaton::new(texts.iter().map(Vec::as_slice)),
+            automaton,
+            begins,
             runs: runs.filter_map(|run| run.try_into().ok()).collect(),
             longest: texts.iter().map(Vec::len).max().unwrap_or(0),
             texts: texts.iter().cloned().collect(),
         }
+    }
+
+    /// How many bytes at the front are no part of a value, of an escape or of the mark of a cut: most of a text, so
+    /// they are passed quickly. What follows a percent sign decides whether it is an escape.
+    pub(super) fn plain(&self, text: &[u8]) -> usize {
+        let mut rest = text;
+        while let Some(at) = rest.iter().position(|byte| self.begins[usize::from(*byte)]) {
+            rest = &rest[at..];
+            match rest {
+                [b'%', next, ..]
+                    if !self.automaton.begins(b'%')
+                        && !next.is_ascii_hexdigit()
+                        && *next != b'\\' =>
+                {
+                    rest = &rest[1..];
+                }
+                _ => return text.len() - rest.len(),
+            }
+        }
+        text.len()
     }
 
     /// How much of a text that was cut off before is the end of a value, as it reads at any depth.

@@ -22,7 +22,7 @@ pub const MASK: &str = "***";
 const PIECE: usize = 64 << 10;
 
 /// The mark of a cut, as excerpts have it.
-const CUT: &[u8] = "…".as_bytes();
+pub(super) const CUT: &[u8] = "…".as_bytes();
 
 /// Finds and hides secrets.
 #[derive(Debug, Default)]
@@ -212,7 +212,16 @@ impl MaskedText {
     fn search(&mut self) {
         let Some(patterns) = self.patterns.clone() else { return };
         let mut found = Vec::new();
-        for at in self.at(self.searched)..self.bytes.len() {
+        let mut next = self.at(self.searched);
+        while next < self.bytes.len() {
+            if self.before_cut.is_none() && self.spellings.is_idle() {
+                next += patterns.plain(&self.bytes[next..]);
+            }
+            let at = next;
+            next += 1;
+            if at == self.bytes.len() {
+                break;
+            }
             let (byte, from) = (self.bytes[at], self.base + at as u64);
             if byte == CUT[0] {
                 self.before_cut = self.spellings.begun(SHORTEST);

@@ -32,6 +32,9 @@ struct Depth {
     others: [Option<Box<Decoded>>; 2],
 }
 
+/// What begins an escape of any kind.
+pub(super) const ESCAPES: [u8; 3] = [b'\\', OTHERS[0].0, OTHERS[1].0];
+
 /// What begins an escape of addresses and of XML, and reads it.
 const OTHERS: [(u8, ReadEscape); 2] = [(b'%', percent), (b'&', entity)];
 
@@ -58,17 +61,15 @@ pub(super) struct Spellings {
 }
 
 impl Spellings {
-    /// Reads one more byte; adds the places where a text was found.
-    pub(super) fn push(&mut self, known: &Automaton, unit: Unit, found: &mut Vec<Range<u64>>) {
-        if self.inside.is_empty()
-            && unit.byte != b'\\'
-            && OTHERS.iter().all(|(byte, _)| *byte != unit.byte)
+    /// Whether what was read so far has no part in what comes: no text and no escape has begun.
+    pub(super) fn is_idle(&self) -> bool {
+        self.inside.is_empty()
             && self.text.others.iter().all(Option::is_none)
             && self.text.cursor.depth() == 0
-            && !known.begins(unit.byte)
-        {
-            return;
-        }
+    }
+
+    /// Reads one more byte; adds the places where a text was found.
+    pub(super) fn push(&mut self, known: &Automaton, unit: Unit, found: &mut Vec<Range<u64>>) {
         self.feed(known, 0, unit, found);
         while let Some(top) = self.inside.last() {
             let above = match self.inside.len() {
