@@ -244,14 +244,15 @@ impl Output {
         let label = self.err.paint(RED, "error:");
         self.note(&format!("{label} {}", self.err.text(&cut_middle(&problem.to_string()))));
         if let Some(data) = problem.data() {
-            self.note(&format!("{} {}", self.err.paint(DIM, "  data:"), self.err.line(&data)));
+            let data = self.err.line(&cut_middle(&data)).into_owned();
+            self.note(&format!("{} {data}", self.err.paint(DIM, "  data:")));
         }
         if !self.verbose {
             self.last_words("stdout", problem.stdout());
             self.last_words("stderr", problem.stderr());
         }
         if let Some(next) = problem.next() {
-            self.note(&format!("{} {next}", self.err.paint(CYAN, "  try:")));
+            self.note(&format!("{} {}", self.err.paint(CYAN, "  try:"), cut_middle(&next)));
         }
         exit
     }
