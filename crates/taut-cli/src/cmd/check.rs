@@ -96,8 +96,9 @@ pub(crate) async fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Probl
     known(&args.only)?;
     let asked = &args.options.asked;
     if !asked.root.is_empty() || asked.answer.is_some() {
+        let what = "the checks answer a server's questions themselves".to_owned();
         return Err(Problem::Usage {
-            what: "the checks answer a server's questions themselves".to_owned(),
+            what,
             next: Some("leave out --root and --answer".to_owned()),
         });
     }
@@ -107,12 +108,10 @@ pub(crate) async fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Probl
     }
     let report = if args.client {
         let check = client(args)?;
-        let (stopper, progress) = (check.stopper(), check.progress());
-        carried_out(output, stopper, progress, move || check.run()).await?
+        carried_out(output, check.stopper(), check.progress(), move || check.run()).await?
     } else {
         let check = server(output, args)?;
-        let (stopper, progress) = (check.stopper(), check.progress());
-        carried_out(output, stopper, progress, move || check.run()).await?
+        carried_out(output, check.stopper(), check.progress(), move || check.run()).await?
     };
     tell(output, args, &report, baseline.flatten())
 }

@@ -173,6 +173,7 @@ fn the_error_of_a_crash_has_no_stderr_of_the_server_behind_a_token() {
 
 /// T33: bench takes --call and --args as its siblings do.
 #[test]
+// About Unix itself: `taut bench` measures with what Linux tells of processes.
 #[cfg(target_os = "linux")]
 fn bench_measures_a_call_with_fixed_arguments() {
     let words = [

@@ -82,7 +82,8 @@ fn a_logout_is_final_for_a_bridge_that_runs() {
 
 /// Finding 8: a process that was stopped while it had the lock, with a token that has to be refreshed.
 #[test]
-// The lock of a file that another process has opened alone, on Windows, is tested in taut-http.
+// About Unix itself: signals. The lock of a file that another process has opened alone, on Windows, is tested in
+// taut-http.
 #[cfg(unix)]
 fn a_stopped_process_with_the_lock_stops_no_other_one() {
     let (authority, user) = (Authority::start(), User::new("stopped"));

@@ -29,6 +29,7 @@ const TABLE: &[(&str, &[&str], &str, i32)] = &[
     ("doctor", COMMON, "", 0),
     ("check", COMMON, "--only ping", 0),
     ("bench", &["--timeout"], "--quick --only sequential", 0),
+    ("serve", &["--drain"], "", 0),
 ];
 
 /// The words under "Commands:" in a help.
@@ -71,7 +72,7 @@ fn every_time_may_be_as_long_as_one_likes() {
         let times: Vec<_> = options.iter().map(|option| format!("{option} {LONGEST}")).collect();
         let line = format!("{command} {words} {}", times.join(" "));
         let run = match *command {
-            "login" => run(&line, &[]),
+            "login" | "serve" => run(&line, &[]),
             "trace replay" => run(&line, &["taut", "trace", "mock", CAPTURE].map(str::to_owned)),
             _ => demo(&line),
         };
