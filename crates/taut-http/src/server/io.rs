@@ -58,9 +58,11 @@ impl Sniffed {
         refuse(&mut self.stream, text).await;
     }
 
-    /// See [`linger`].
+    /// See [`linger`]. A client that did not read for too long would not read now.
     pub(super) async fn linger(mut self) {
-        linger(&mut self.stream).await;
+        if !self.stalled.is_some_and(|stalled| stalled.is_elapsed()) {
+            linger(&mut self.stream).await;
+        }
     }
 
     /// What a write came to, if it waits: an error once it has waited too long.
