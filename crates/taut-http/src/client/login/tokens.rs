@@ -70,6 +70,12 @@ impl OauthError {
         self.is("invalid_client") || self.is("unauthorized_client")
     }
 
+    /// Whether the server says that it cannot answer now, with whichever status.
+    pub(super) fn is_temporary(&self) -> bool {
+        ["temporarily_unavailable", "server_error", "slow_down", "too_many_requests"]
+            .contains(&&*self.error)
+    }
+
     /// The name of the error alone, if it looks like one: a server may put anything there.
     pub(super) fn name(&self) -> String {
         let plain = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '-' | ' ');
