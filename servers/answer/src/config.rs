@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use taut::secrets::{MASK, Secrets};
 
 const TEXT: &str = "a text";
 const ADDRESS: &str = "http://… or https://…, without user and password";
@@ -61,7 +62,8 @@ pub struct Config {
 impl Config {
     /// Reads everything once. An error names the key, the value and what it must be.
     pub fn load(file: Option<PathBuf>, options: Vec<(String, String)>) -> Result<Self, String> {
-        let mut config = Self { values: BTreeMap::new(), notes: Vec::new(), key: Secret(None) };
+        let mut config =
+            Self { values: BTreeMap::new(), notes: Vec::new(), key: Secret::default() };
         for (key, _, default, _) in SETTINGS.iter().filter(|setting| !setting.2.is_empty()) {
             config.set(key, default, "default")?;
         }
@@ -79,7 +81,7 @@ impl Config {
         for (key, text) in options {
             config.set(&key, &text, "command line")?;
         }
-        config.key = Secret(variable(config.text("openai.api_key_env")));
+        config.key = Secret::new(variable(config.text("openai.api_key_env")));
         Ok(config)
     }
 
@@ -131,7 +133,7 @@ impl Config {
         if !fits(text, must) {
             // Where people put secrets by mistake, a refused value is not told either.
             let hidden = [ADDRESS, VARIABLE].contains(must);
-            let shown = if hidden { "***".to_owned() } else { format!("{text:?}") };
+            let shown = if hidden { MASK.to_owned() } else { format!("{text:?}") };
             return Err(format!("{key} is {shown} (from {from}) but must be: {must}"));
         }
         self.values.insert(key, (text.to_owned(), from.to_owned()));
@@ -170,7 +172,7 @@ impl Config {
 /// Every value and where it came from, as YAML with comments.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = if self.key.reveal().is_some() { "***" } else { "" };
+        let key = if self.key.reveal().is_some() { MASK } else { "" };
         writeln!(f, "openai.api_key: {key:?}  # environment {}", self.text("openai.api_key_env"))?;
         for (key, ..) in &SETTINGS {
             let from = self.values.get(key).map_or("default", |(_, from)| from);
@@ -209,19 +211,26 @@ pub fn is_domain(text: &str) -> bool {
 }
 
 /// The API key, if there is one: sent to the service, shown to nobody.
-#[derive(Clone)]
-pub struct Secret(Option<String>);
+#[derive(Clone, Default)]
+pub struct Secret {
+    key: Option<String>,
+    known: Secrets,
+}
 
 impl Secret {
-    pub fn reveal(&self) -> Option<&str> {
-        self.0.as_deref().map(str::trim)
+    fn new(key: Option<String>) -> Self {
+        let known = Secrets::new();
+        key.iter().for_each(|key| known.hide_always(key.trim()));
+        Self { key, known }
     }
 
-    /// A text without the key, which services repeat in their errors, also inside JSON.
+    pub fn reveal(&self) -> Option<&str> {
+        self.key.as_deref().map(str::trim)
+    }
+
+    /// A text without the key, which services repeat in their errors, in whichever spelling.
     pub fn hide_in(&self, text: &str) -> String {
-        let Some(key) = self.reveal().filter(|key| !key.is_empty()) else { return text.to_owned() };
-        let json = Value::from(key).to_string();
-        text.replace(key, "***").replace(&json[1..json.len() - 1], "***")
+        self.known.masked(text).into_owned()
     }
 
     /// The same for every text in a response.

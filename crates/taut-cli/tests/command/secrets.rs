@@ -223,7 +223,15 @@ fn a_secret_is_masked_in_every_spelling_and_in_every_place() {
     let leaks = |text: &str| {
         ["oyster", "carpenter", "walnut", "0079\\u0073\\u0074"].map(|part| text.contains(part))
     };
-    let kept = ["kept.jsonl", "bridge.jsonl", "steps.log", "junit.xml", "report.sarif"];
+    let kept = [
+        "kept.jsonl",
+        "bridge.jsonl",
+        "steps.log",
+        "steps.txt",
+        "page.html",
+        "junit.xml",
+        "report.sarif",
+    ];
     let revision = "--revision 2025-11-25";
     for line in [
         &format!("smoke leak --call env {revision}"),
@@ -260,6 +268,26 @@ fn a_secret_is_masked_in_every_spelling_and_in_every_place() {
             assert_eq!(leaks(&run.err), [false; 4], "{line}: {}", run.err);
             assert!(run.err.contains("said *** so"), "{line}: {}", run.err);
         }
+    }
+    // Our own server keeps what it hears, and captures are shown.
+    let said: Vec<String> = spelled
+        .iter()
+        .map(|text| {
+            ask.replace(r#""arguments":{}"#, &format!(r#""arguments":{{"text":"{text}"}}"#))
+        })
+        .collect();
+    let mut child = place.command("serve --transcript steps.txt");
+    let mut child = child.env("API_KEY", SPELLED).stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), said.concat().as_bytes()).unwrap();
+    child.wait_with_output().unwrap();
+    for line in [
+        "trace view kept.jsonl",
+        "trace view kept.jsonl --html page.html",
+        "trace view bridge.jsonl --filter said",
+        "trace diff kept.jsonl bridge.jsonl",
+    ] {
+        let run = run_in(&place, line);
+        assert_eq!(leaks(&format!("{}{}", run.out, run.err)), [false; 4], "{line}: {}", run.out);
     }
     for name in kept {
         let text = std::fs::read_to_string(place.project().join(name)).unwrap();

@@ -4,13 +4,15 @@
 
 use std::fmt;
 
+use hyper::HeaderMap;
+
 /// The Bearer challenge of a server. Values are what the server wrote.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Challenge {
     params: Vec<(String, String)>,
 }
 
-/// The values are a server's own words and hold no secret of ours.
+/// The values are a server's own words. In an error they hold no secret of ours.
 impl fmt::Debug for Challenge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.params.iter().map(|(name, value)| (name, value))).finish()
@@ -40,6 +42,14 @@ impl Challenge {
             }
         }
         found
+    }
+
+    /// The same without what was sent as a secret, for an error.
+    pub(crate) fn without_secrets(mut self, sent: &HeaderMap) -> Self {
+        for (_, value) in &mut self.params {
+            *value = super::http::without_secrets(value, sent);
+        }
+        self
     }
 
     fn param(&self, name: &str) -> Option<&str> {

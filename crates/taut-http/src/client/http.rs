@@ -13,6 +13,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, LOCATION, PROXY_AUTHORIZATION, RE
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use taut::secrets::Secrets;
 
 use super::connector::{Connector, Dialer, Tls};
 use super::error::{HttpError, causes};
@@ -177,22 +178,15 @@ pub(crate) fn words(media_type: &str, body: &[u8], sent: &HeaderMap) -> String {
         // A page for browsers says nothing in a line.
         _ => String::new(),
     };
-    excerpt(&without_secrets(text, sent))
+    excerpt(&without_secrets(&text, sent))
 }
 
-/// Takes out what was sent as a secret, should a server repeat it.
-pub(crate) fn without_secrets(mut text: String, sent: &HeaderMap) -> String {
-    for value in sent.values().filter(|value| value.is_sensitive()) {
-        let Ok(value) = value.to_str() else { continue };
-        let token = value.split_once(' ').map_or(value, |(_, token)| token);
-        for secret in [value, token] {
-            // Shorter ones are words that occur anyway.
-            if secret.len() >= 4 {
-                text = text.replace(secret, "***");
-            }
-        }
-    }
-    text
+/// Takes out what was sent as a secret, should a server repeat it, in whichever spelling.
+pub(crate) fn without_secrets(text: &str, sent: &HeaderMap) -> String {
+    let secrets = Secrets::new();
+    let values = sent.values().filter(|value| value.is_sensitive());
+    values.filter_map(|value| value.to_str().ok()).for_each(|value| secrets.hide_always(value));
+    secrets.masked(text).into_owned()
 }
 
 /// The first characters of foreign text, on one line.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
+use taut::secrets::MASK;
 use taut::transport::bounded;
 
 use super::{Challenge, HttpError};
@@ -68,7 +69,7 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
+        f.write_str(MASK)
     }
 }
 

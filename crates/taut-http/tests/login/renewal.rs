@@ -51,6 +51,7 @@ async fn a_token_endpoint_that_is_not_well_costs_no_login() {
         (400, r#"{"error":"invalid_request"}"#),
         (404, r#"{"error":"Not Found"}"#),
         (200, r#"{"error":"temporarily_unavailable"}"#),
+        (400, r#"{"error":"temporarily_unavailable"}"#),
         (200, "<h1>We will be back soon</h1>"),
         (401, "{}"),
     ] {
@@ -62,7 +63,7 @@ async fn a_token_endpoint_that_is_not_well_costs_no_login() {
         let options = || LoginOptions::new().store(folder.store());
         let error = connect_with(&server, options()).await.unwrap_err().to_string();
         assert!(!error.contains("secret"), "{error}");
-        if status >= 429 {
+        if status >= 429 || body.contains("temporarily_unavailable") {
             assert!(error.contains("try again in a moment"), "{status} {body}: {error}");
             assert!(error.contains(&format!("answered {status}")), "{error}");
         }
@@ -73,19 +74,34 @@ async fn a_token_endpoint_that_is_not_well_costs_no_login() {
     }
 }
 
-/// As above, for a program that goes on: the next request tries again.
+/// As above, for a program that goes on: the next request tries again, whatever was said about this one.
 #[tokio::test]
 async fn a_program_that_goes_on_has_its_login_when_the_endpoint_is_well_again() {
-    let folder = Folder::new("well-again");
-    let authority = authority();
-    let server = logged_in(&folder, &authority).await;
-    let client = connect_with(&server, LoginOptions::new().store(folder.store())).await.unwrap();
-    authority.lock().unwrap().valid.clear();
-    authority.lock().unwrap().refresh_reply = Some((503, r#"{"error":"temporarily_unavailable"}"#));
-    let error = client.call("t", json!({})).await.unwrap_err().to_string();
-    assert!(error.contains("answered 503: temporarily_unavailable"), "{error}");
-    authority.lock().unwrap().refresh_reply = None;
-    assert_eq!(client.call("t", json!({})).await.unwrap().text().unwrap(), "hello");
+    for (status, body) in [
+        (503, r#"{"error":"temporarily_unavailable"}"#),
+        (400, r#"{"error":"temporarily_unavailable"}"#),
+        (400, r#"{"error":"slow_down"}"#),
+        (400, r#"{"error":"invalid_request"}"#),
+        (403, r#"{"error":"forbidden"}"#),
+        (404, r#"{"error":"Not Found"}"#),
+        (200, "<h1>We will be back soon</h1>"),
+    ] {
+        let folder = Folder::new("well-again");
+        let authority = authority();
+        let server = logged_in(&folder, &authority).await;
+        let options = LoginOptions::new().store(folder.store());
+        let client = connect_with(&server, options).await.unwrap();
+        authority.lock().unwrap().valid.clear();
+        authority.lock().unwrap().refresh_reply = Some((status, body));
+        let error = client.call("t", json!({})).await.unwrap_err().to_string();
+        if body.contains("temporarily") {
+            let words = format!("answered {status}: temporarily_unavailable");
+            assert!(error.contains(&words), "{error}");
+        }
+        authority.lock().unwrap().refresh_reply = None;
+        let answered = client.call("t", json!({})).await;
+        assert_eq!(answered.unwrap().text().unwrap(), "hello", "{status} {body}");
+    }
 }
 
 /// `invalid_grant`, with whichever status servers send it, does cost it: it would never get better.

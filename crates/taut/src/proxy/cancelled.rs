@@ -18,7 +18,7 @@ impl Ghosts {
         if !matches!(call.kind, CallKind::Request) {
             return;
         }
-        let until = now.checked_add(limit).unwrap_or(now);
+        let until = now + limit;
         if self.calls.len() >= MOST {
             // One that is over still counts for a question that came before, and is held no longer than that.
             self.calls.retain(|_, ghost| ghost.until + limit > now);

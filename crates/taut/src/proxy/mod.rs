@@ -61,7 +61,7 @@ use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
 use crate::stdio;
 use crate::stream::{Reader, Until, Writer};
-use crate::transport::{Answers, Principal, Started};
+use crate::transport::{Answers, Principal, Started, bounded};
 use crate::wire::Framing;
 
 use front::Front;
@@ -92,10 +92,10 @@ setters! { ProxyBuilder;
     /// Sets how long the connection of a [`Principal`] is kept that sends nothing any more. It is given up when
     /// another principal comes after that time, so that connections do not grow with everyone who ever came.
     /// 30 min.
-    idle(time: Duration) => settings.idle;
+    idle(time: Duration) => settings.idle = bounded(time);
 
     /// Sets how long a question of a legacy server is held while it may belong to several calls. 5 s.
-    attribution_limit(limit: Duration) => settings.attribution;
+    attribution_limit(limit: Duration) => settings.attribution = bounded(limit);
 
     /// Sets how many bytes of requests may wait while a connection to the server is opened, with 256 more for
     /// each of them. 4 MiB. A request beyond that is refused. The first one may exceed it.
@@ -112,7 +112,7 @@ setters! { ProxyBuilder;
     max_request_states(states: usize) => settings.max_routes;
 
     /// Sets how long accepted requests may take once a client has closed its end. 30 s.
-    drain(limit: Duration) => settings.options.drain;
+    drain(limit: Duration) => settings.options.drain = bounded(limit);
 
     /// Sets how much of a client's input is read before other tasks run. 64 KiB. Less lets a long way to the server,
     /// such as a broker, begin sooner with what was read first.
@@ -154,7 +154,7 @@ impl ProxyBuilder {
     /// Sets how long a call may wait for a modern client to answer its question, 10 min, how many calls
     /// may, 256, and how many bytes of questions they may have, 16 MiB. A call beyond that is told so.
     pub fn parked(mut self, time: Duration, calls: usize, bytes: usize) -> Self {
-        self.settings.parked_for = time;
+        self.settings.parked_for = bounded(time);
         self.settings.max_parked = calls;
         self.settings.max_parked_bytes = bytes;
         self

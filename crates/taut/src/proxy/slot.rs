@@ -123,17 +123,23 @@ impl BackSlot {
 
     /// Connects after `delay` and does what waits. Boxed, because a lost connection is opened again.
     fn open_after(self: Arc<Self>, delay: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(self.open(delay))
+        Box::pin(async move {
+            let mut next = Some(delay);
+            while let Some(delay) = next {
+                next = self.open(delay).await;
+            }
+        })
     }
 
-    async fn open(self: Arc<Self>, delay: Duration) {
+    /// One try. Returns when to make the next one, if this one has failed and there is to be another.
+    async fn open(self: &Arc<Self>, delay: Duration) -> Option<Duration> {
         if !delay.is_zero()
             && let Either::Second(()) =
                 first(tokio::time::sleep(delay), self.closing.raised()).await
         {
-            return;
+            return None;
         }
-        let Some(shared) = self.shared.upgrade() else { return };
+        let shared = self.shared.upgrade()?;
         let relay = Arc::new(BackState {
             shared: self.shared.clone(),
             sessions: self.sessions.clone(),
@@ -155,17 +161,14 @@ impl BackSlot {
         let opening = shared.connector.connect(builder);
         // P4, P19: dropped half-way, it leaves nothing behind.
         let back = match first(opening, self.closing.raised()).await {
-            Either::Second(()) => return,
+            Either::Second(()) => return None,
             Either::First(Ok(client)) => Back::new(&shared, client, relay),
             Either::First(Err(error)) => {
                 let error = error.to_string();
                 let words = format!("no connection to the server: {error}");
                 let again = self.failed(&no_answer("unreachable", words, false), &shared);
                 shared.tell(&ProxyEvent::Failed { error });
-                if let Some(delay) = again {
-                    self.open_after(delay).await;
-                }
-                return;
+                return again;
             }
         };
         shared
@@ -181,7 +184,8 @@ impl BackSlot {
             back.state.tell_early(&back.client.0.session.state, back.capabilities());
         }
         // Not before: it would find an end that comes at once, and no connection that was ready.
-        tokio::spawn(Self::watch(Arc::downgrade(&self), back, counted, began));
+        tokio::spawn(Self::watch(Arc::downgrade(self), back, counted, began));
+        None
     }
 
     /// Does what waits, in order, and is ready when nothing waits any more. Before that, sessions that had

@@ -60,6 +60,31 @@ async fn the_question_of_a_cancelled_call_is_put_to_no_other_client() {
     }
 }
 
+/// "For ever" is the most careful limit of all, also for more calls than are told apart.
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_any_length_keeps_questions_from_other_clients() {
+    for (limit, withdrawn) in [(Duration::MAX, 1), (Duration::MAX, 1_100)] {
+        let (builder, mut backs) = proxy();
+        let proxy = builder.attribution_limit(limit).build();
+        let (mut one, mut two, mut back, first, second) = two(&proxy, &mut backs).await;
+        cancel(&mut one, &mut back, &first).await;
+        for _ in 1..withdrawn {
+            one.send(&call("1")).await;
+            let request = back.next().await;
+            cancel(&mut one, &mut back, &request).await;
+        }
+        back.send(ASK).await;
+        back.send(LOG).await;
+        let early = tokio::time::timeout(Duration::from_secs(10), two.next()).await;
+        assert!(early.is_err(), "{early:?}");
+        back.send(&answer(&second, r#"{"content":[]}"#)).await;
+        let answered = two.next().await;
+        assert!(answered.contains(r#""resultType":"complete""#), "{answered}");
+        let refused = back.next().await;
+        assert!(refused.contains(r#""id":"q","error""#), "{refused}");
+    }
+}
+
 /// It came while the cancelled call may have asked it, so it stays nobody's.
 #[tokio::test(start_paused = true)]
 async fn a_question_is_not_given_away_when_the_cancelled_call_is_forgotten() {

@@ -89,6 +89,19 @@ async fn a_restart_that_fails_is_tried_again_without_a_request() {
     assert!(back.next().await.contains("resources/subscribe"));
 }
 
+/// However often it fails: one try after the other, not one inside of the other, which would end with the stack.
+#[tokio::test]
+async fn a_restart_may_fail_very_often() {
+    let (builder, mut backs) = failing(20_000);
+    let policy = RestartPolicy::new().first_delay(Duration::ZERO).max_restarts(u32::MAX);
+    let proxy = builder.restart(policy).build();
+    let (_front, back) = legacy(&proxy, &mut backs).await;
+    drop(back);
+    let again = tokio::time::timeout(Duration::from_secs(60), backs.recv()).await;
+    let mut back = again.expect("no further connection").unwrap();
+    assert!(back.next().await.contains("initialize"));
+}
+
 /// The policy also says when it is enough: a modern client hears that its stream is dead, and may ask again.
 #[tokio::test]
 async fn streams_of_changes_end_when_the_server_is_given_up() {

@@ -74,6 +74,7 @@ impl Carrier {
                 continue;
             }
             let advice = authorize.and_then(|authorize| authorize.advice());
+            let challenge = challenge.map(|challenge| challenge.without_secrets(&ask.headers));
             return Err(HttpError::Unauthorized { status, challenge, words, advice });
         }
     }

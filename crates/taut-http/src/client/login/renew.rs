@@ -72,7 +72,7 @@ pub(super) struct Work {
     pub(super) not_kept: Option<StoreError>,
     /// When a refresh failed, and why. It counts for all who were waiting for it.
     failed: Option<(Instant, HttpError)>,
-    /// The refresh token that was refused. It is not tried again.
+    /// The refresh token that was refused for good. It is not tried again.
     refused: Option<Secret>,
 }
 
@@ -284,15 +284,17 @@ impl SharedLogin {
             }
             Said::No(error) => {
                 tracing::debug!(error = error.words(&[&refresh]), "the refresh token was refused");
-                work.refused = Some(refresh);
                 if error.is_final() {
                     // It will not get better. The registration is still good.
                     kept.tokens = None;
-                    self.keep(work, kept, Changes::Only).await;
-                } else if error.forgets_the_client() && kept.client.port.is_some() {
-                    kept.client.doubted = true;
-                    self.keep(work, kept, Changes::Only).await;
+                } else if error.forgets_the_client() {
+                    kept.client.doubted |= kept.client.port.is_some();
+                } else {
+                    // What it says of itself now need not be so at the next request.
+                    return Ok(false);
                 }
+                work.refused = Some(refresh);
+                self.keep(work, kept, Changes::Only).await;
                 Ok(false)
             }
         }

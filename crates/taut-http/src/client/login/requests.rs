@@ -162,7 +162,9 @@ impl Requests {
         let (status, body) = self.send_within(&ask, within).await?;
         // Some answer 200 with an error inside.
         match serde_json::from_slice::<OauthError>(&body) {
-            Ok(error) if is_temporary(status) => Err(later(&ask.url, status, &error.name())),
+            Ok(error) if is_temporary(status) || error.is_temporary() => {
+                Err(later(&ask.url, status, &error.name()))
+            }
             Ok(error) => Ok(Said::No(error)),
             Err(_) if (200..300).contains(&status) => Ok(Said::Yes(body)),
             // The body may repeat what was sent, so it is not shown.

@@ -3,6 +3,7 @@
 //! Pure. Time is an argument.
 
 use serde::Deserialize;
+use taut::secrets::Secrets;
 
 use super::metadata::refuse;
 use crate::client::http::excerpt;
@@ -70,6 +71,12 @@ impl OauthError {
         self.is("invalid_client") || self.is("unauthorized_client")
     }
 
+    /// Whether the server says that it cannot answer now, with whichever status.
+    pub(super) fn is_temporary(&self) -> bool {
+        ["temporarily_unavailable", "server_error", "slow_down", "too_many_requests"]
+            .contains(&&*self.error)
+    }
+
     /// The name of the error alone, if it looks like one: a server may put anything there.
     pub(super) fn name(&self) -> String {
         let plain = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '-' | ' ');
@@ -85,10 +92,9 @@ impl OauthError {
         if let Some(description) = &self.error_description {
             text = format!("{text}: {description}");
         }
-        for secret in secrets {
-            text = text.replace(secret.reveal(), "***");
-        }
-        excerpt(&text)
+        let sent = Secrets::new();
+        secrets.iter().for_each(|secret| sent.hide_always(secret.reveal()));
+        excerpt(&sent.masked(&text))
     }
 }
 
@@ -145,6 +151,16 @@ mod tests {
             let tokens =
                 read(&format!(r#"{{"access_token":"a","expires_in":{useless}}}"#)).unwrap();
             assert!(!tokens.is_over(u64::MAX), "{useless}: used until it is refused");
+        }
+    }
+
+    #[test]
+    fn what_was_sent_is_in_no_error() {
+        for repeated in ["code+77/x", r"code\u002B77\/x", "code%2B77%2Fx"] {
+            let words = format!("{repeated} is over");
+            let error = OauthError::new("invalid_grant".to_owned(), Some(words));
+            let sent = Secret::new("code+77/x");
+            assert_eq!(error.words(&[&sent]), "invalid_grant: *** is over", "{repeated}");
         }
     }
 
