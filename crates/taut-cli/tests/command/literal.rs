@@ -92,6 +92,17 @@ fn one_wrong_length_does_not_end_a_framed_conversation() {
     }
 }
 
+/// F3: the answer to a frame that does not count its byte-order mark has the id of the request.
+#[test]
+fn f3_a_byte_order_mark_that_was_not_counted_hides_no_id() {
+    let ping = r#"{"jsonrpc":"2.0","id":99,"method":"ping"}"#;
+    let broken = format!("Content-Length: {}\r\n\r\n\u{feff}{ping}", ping.len());
+    let answers = answers_to(&(framed(INITIALIZE) + &broken + &pings(2..5)));
+    let error = answers.iter().find(|answer| answer.get("error").is_some()).unwrap();
+    assert_eq!(error["id"], 99, "{error}");
+    assert_eq!(outcomes(&answers).0, [1, 2, 3, 4]);
+}
+
 #[test]
 fn a_hundred_wrong_lengths_among_good_frames_cost_a_hundred_messages() {
     let mut input = framed(INITIALIZE);
