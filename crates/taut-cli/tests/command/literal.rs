@@ -103,6 +103,48 @@ fn f3_a_byte_order_mark_that_was_not_counted_hides_no_id() {
     assert_eq!(outcomes(&answers).0, [1, 2, 3, 4]);
 }
 
+/// A server that reads only headers, and whose own are wrong: the length is what is named, not its silence.
+#[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+fn a_server_with_a_wrong_length_is_told_so_and_not_that_it_is_silent() {
+    let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
+    let (short, long) = (result.len() - 3, result.len() + 7);
+    let wrong = [
+        (
+            format!(r"Content-Length: {short}\r\n\r\n"),
+            format!("Content-Length {short}, but the message has {} bytes", result.len()),
+        ),
+        (
+            format!(r"Content-Length: {long}\r\n\r\n"),
+            format!("Content-Length {long}, but the message has {} bytes", result.len()),
+        ),
+        (
+            format!(r"Content-Length: {}\r\n", result.len()),
+            "stream ended inside a framed message".to_owned(),
+        ),
+    ];
+    let one = |(header, words): &(String, String)| {
+        let script = format!(
+            "while read -r line; do case $line in Content-Length*) printf '{header}'; printf '%s' '{result}';; esac; done"
+        );
+        let server = ["sh", "-c", &script].map(str::to_owned);
+        for line in ["list", "smoke", "doctor", "list --framing headers"] {
+            let run = run(&format!("{line} --start-timeout 3s"), &server);
+            let said = format!("{}{}", run.out, run.err);
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!([4, 5].contains(&run.code), "{line}: {run:?}");
+            assert!(said.contains(words), "{line}, {header}: {said}");
+            for other in
+                ["it says nothing", "flushes", "did not answer either", "text instead of JSON"]
+            {
+                assert!(!said.contains(other), "{line}, {header}: {said}");
+            }
+        }
+    };
+    std::thread::scope(|scope| wrong.iter().for_each(|case| drop(scope.spawn(|| one(case)))));
+}
+
 #[test]
 fn a_hundred_wrong_lengths_among_good_frames_cost_a_hundred_messages() {
     let mut input = framed(INITIALIZE);
