@@ -145,6 +145,19 @@ fn a_server_with_a_wrong_length_is_told_so_and_not_that_it_is_silent() {
     std::thread::scope(|scope| wrong.iter().for_each(|case| drop(scope.spawn(|| one(case)))));
 }
 
+/// The home of a service is often no folder; that it has no settings is no fault.
+#[test]
+// About Unix itself: a device is the home.
+#[cfg(unix)]
+fn a_home_that_is_no_folder_stops_nothing() {
+    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+        let mut command = taut(["list", "tools", "--", "taut", "serve"]);
+        let run: Run =
+            command.env(variable, "/dev/null").stdin(Stdio::null()).output().unwrap().into();
+        assert!(run.exits(0).out.contains("echo"), "{variable}");
+    }
+}
+
 #[test]
 fn a_hundred_wrong_lengths_among_good_frames_cost_a_hundred_messages() {
     let mut input = framed(INITIALIZE);
