@@ -268,6 +268,25 @@ mod files {
         taut(line.split_whitespace().chain(server.iter().copied()))
     }
 
+    /// Nor does a variable that names the certificates to trust, whether they are needed or not.
+    #[test]
+    #[cfg(feature = "http")]
+    fn no_variable_makes_it_read_a_device_without_an_end() {
+        for (url, file, words) in [
+            ("https://127.0.0.1:1/mcp", "/dev/zero", "SSL_CERT_FILE names, cannot be read"),
+            ("https://127.0.0.1:1/mcp", "/nowhere/ca.pem", "SSL_CERT_FILE names, cannot be read"),
+            ("http://127.0.0.1:1/mcp", "/dev/zero", "127.0.0.1"),
+        ] {
+            let usual = taut(["list", url]);
+            let mut limited = Command::new("sh");
+            limited.args(["-c", r#"ulimit -t 20; exec "$0" "$@""#]).arg(usual.get_program());
+            limited.args(usual.get_args()).env("SSL_CERT_FILE", file).stdin(Stdio::null());
+            let run: Run = limited.output().unwrap().into();
+            assert!([2, 4].contains(&run.code), "{url} {file}: {run:?}");
+            assert!(run.err.contains(words), "{url} {file}: {}", run.err);
+        }
+    }
+
     #[test]
     fn no_option_reads_a_device_without_an_end() {
         for line in lines("/dev/zero") {
