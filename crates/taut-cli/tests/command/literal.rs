@@ -268,6 +268,12 @@ mod files {
         taut(line.split_whitespace().chain(server.iter().copied()))
     }
 
+    /// Whether a process has this file open.
+    fn reads(pid: u32, file: &std::path::Path) -> bool {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|to| to == file)
+    }
+
     /// Nor does a variable that names the certificates to trust, whether they are needed or not.
     #[test]
     #[cfg(feature = "http")]
@@ -306,7 +312,7 @@ mod files {
             let mut child = command(&line).spawn().unwrap();
             // Opens the other end, and sends nothing; where it is refused it ends by itself.
             let opened = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
-            std::thread::sleep(Duration::from_millis(300));
+            eventually(&line, || reads(child.id(), &fifo) || child.try_wait().unwrap().is_some());
             let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
             let _ = kill_process(pid, Signal::INT);
             let mut ended = None;
