@@ -45,8 +45,10 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) fn load(path: &Path) -> Result<Self, Problem> {
         let text = match path == "-" {
-            true => files::stdin(files::MESSAGE)?
-                .map_err(|error| Problem::File { what: "reading -".to_owned(), error })?,
+            true => files::stdin(files::MESSAGE)?.map_err(|error| Problem::File {
+                what: "reading the answers from stdin".to_owned(),
+                error,
+            })?,
             false => files::text(path, files::MESSAGE)?,
         };
         Self::parse(&text).map_err(|why| Problem::Usage {

@@ -9,7 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taut::{Ending, Error, error::ConnectReason, process::SpawnError};
+use taut::error::{ConnectReason, SecondProcess};
+use taut::rpc::Fault;
+use taut::{Ending, Error, process::SpawnError};
 
 use crate::cells::cut;
 use crate::reach::CONNECTING;
@@ -325,6 +327,14 @@ fn next_of(error: &Error) -> Option<&'static str> {
             ConnectReason::Refused(_) => "read why it refuses; `taut doctor` shows more",
             ConnectReason::Unflushed { .. } => {
                 "flush stdout after each message; in Python: print(…, flush=True)"
+            }
+            ConnectReason::Silent {
+                second: Some(SecondProcess { fault: Some((Fault::Length | Fault::Header, _)), .. }),
+                ..
+            }
+            | ConnectReason::NotJson { fault: Fault::Length | Fault::Header, .. } => {
+                "write one message per line; a Content-Length counts the bytes of the message, and an empty line ends \
+                 the header; `taut doctor` shows more"
             }
             ConnectReason::Silent { .. } => {
                 "see that it serves stdio and flushes its output; it may still be downloading (npx, uvx, docker): \

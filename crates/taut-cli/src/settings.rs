@@ -3,6 +3,7 @@
 //! Knows where the file is, its keys and their values. Every error names file, line and column. The
 //! command line overrides it. Must not know what the options do.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,8 +49,10 @@ impl Common {
         };
         let text = match files::try_text(&path, files::SETTINGS)? {
             Ok(text) => text,
+            // The home of a service is often a device, such as /dev/null: there are no settings in it.
             Err(error)
-                if self.settings.is_none() && error.kind() == std::io::ErrorKind::NotFound =>
+                if self.settings.is_none()
+                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
                 return Ok(Settings::default());
             }

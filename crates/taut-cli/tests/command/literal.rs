@@ -92,6 +92,72 @@ fn one_wrong_length_does_not_end_a_framed_conversation() {
     }
 }
 
+/// F3: the answer to a frame that does not count its byte-order mark has the id of the request.
+#[test]
+fn f3_a_byte_order_mark_that_was_not_counted_hides_no_id() {
+    let ping = r#"{"jsonrpc":"2.0","id":99,"method":"ping"}"#;
+    let broken = format!("Content-Length: {}\r\n\r\n\u{feff}{ping}", ping.len());
+    let answers = answers_to(&(framed(INITIALIZE) + &broken + &pings(2..5)));
+    let error = answers.iter().find(|answer| answer.get("error").is_some()).unwrap();
+    assert_eq!(error["id"], 99, "{error}");
+    assert_eq!(outcomes(&answers).0, [1, 2, 3, 4]);
+}
+
+/// A server that reads only headers, and whose own are wrong: the length is what is named, not its silence.
+#[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+fn a_server_with_a_wrong_length_is_told_so_and_not_that_it_is_silent() {
+    let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
+    let (short, long) = (result.len() - 3, result.len() + 7);
+    let wrong = [
+        (
+            format!(r"Content-Length: {short}\r\n\r\n"),
+            format!("Content-Length {short}, but the message has {} bytes", result.len()),
+        ),
+        (
+            format!(r"Content-Length: {long}\r\n\r\n"),
+            format!("Content-Length {long}, but the message has {} bytes", result.len()),
+        ),
+        (
+            format!(r"Content-Length: {}\r\n", result.len()),
+            "stream ended inside a framed message".to_owned(),
+        ),
+    ];
+    let one = |(header, words): &(String, String)| {
+        let script = format!(
+            "while read -r line; do case $line in Content-Length*) printf '{header}'; printf '%s' '{result}';; esac; done"
+        );
+        let server = ["sh", "-c", &script].map(str::to_owned);
+        for line in ["list", "smoke", "doctor", "list --framing headers"] {
+            let run = run(&format!("{line} --start-timeout 3s"), &server);
+            let said = format!("{}{}", run.out, run.err);
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!([4, 5].contains(&run.code), "{line}: {run:?}");
+            assert!(said.contains(words), "{line}, {header}: {said}");
+            for other in
+                ["it says nothing", "flushes", "did not answer either", "text instead of JSON"]
+            {
+                assert!(!said.contains(other), "{line}, {header}: {said}");
+            }
+        }
+    };
+    std::thread::scope(|scope| wrong.iter().for_each(|case| drop(scope.spawn(|| one(case)))));
+}
+
+/// The home of a service is often no folder; that it has no settings is no fault.
+#[test]
+// About Unix itself: a device is the home.
+#[cfg(unix)]
+fn a_home_that_is_no_folder_stops_nothing() {
+    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+        let mut command = taut(["list", "tools", "--", "taut", "serve"]);
+        let run: Run =
+            command.env(variable, "/dev/null").stdin(Stdio::null()).output().unwrap().into();
+        assert!(run.exits(0).out.contains("echo"), "{variable}");
+    }
+}
+
 #[test]
 fn a_hundred_wrong_lengths_among_good_frames_cost_a_hundred_messages() {
     let mut input = framed(INITIALIZE);
@@ -202,6 +268,31 @@ mod files {
         taut(line.split_whitespace().chain(server.iter().copied()))
     }
 
+    /// Whether a process has this file open.
+    fn reads(pid: u32, file: &std::path::Path) -> bool {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|to| to == file)
+    }
+
+    /// Nor does a variable that names the certificates to trust, whether they are needed or not.
+    #[test]
+    #[cfg(feature = "http")]
+    fn no_variable_makes_it_read_a_device_without_an_end() {
+        for (url, file, words) in [
+            ("https://127.0.0.1:1/mcp", "/dev/zero", "SSL_CERT_FILE names, cannot be read"),
+            ("https://127.0.0.1:1/mcp", "/nowhere/ca.pem", "SSL_CERT_FILE names, cannot be read"),
+            ("http://127.0.0.1:1/mcp", "/dev/zero", "127.0.0.1"),
+        ] {
+            let usual = taut(["list", url]);
+            let mut limited = Command::new("sh");
+            limited.args(["-c", r#"ulimit -t 20; exec "$0" "$@""#]).arg(usual.get_program());
+            limited.args(usual.get_args()).env("SSL_CERT_FILE", file).stdin(Stdio::null());
+            let run: Run = limited.output().unwrap().into();
+            assert!([2, 4].contains(&run.code), "{url} {file}: {run:?}");
+            assert!(run.err.contains(words), "{url} {file}: {}", run.err);
+        }
+    }
+
     #[test]
     fn no_option_reads_a_device_without_an_end() {
         for line in lines("/dev/zero") {
@@ -221,7 +312,7 @@ mod files {
             let mut child = command(&line).spawn().unwrap();
             // Opens the other end, and sends nothing; where it is refused it ends by itself.
             let opened = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
-            std::thread::sleep(Duration::from_millis(300));
+            eventually(&line, || reads(child.id(), &fifo) || child.try_wait().unwrap().is_some());
             let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
             let _ = kill_process(pid, Signal::INT);
             let mut ended = None;

@@ -63,6 +63,37 @@ fn a_tool_that_taut_chose_and_that_fails_politely_is_a_note() {
         .exits(3);
 }
 
+/// A tool that waits for ever, as without its network: that says nothing of the server if that answers meanwhile.
+#[test]
+// About Unix itself: a shell plays the servers.
+#[cfg(unix)]
+fn a_tool_that_taut_chose_and_that_does_not_answer_is_a_note_while_the_server_does() {
+    let tools = r#""tools":[{"name":"get_x","inputSchema":{"type":"object"}}]"#;
+    let opened = r#""protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}"#;
+    let serving = |call: &str| {
+        let script = format!(
+            r#"say() {{ printf '{{"jsonrpc":"2.0","id":%s,%s}}\n' "$id" "$1"; }}
+            while read -r line; do
+            id=${{line#*\"id\":}}; id=${{id%%[!0-9]*}}
+            case $line in
+            *'"initialize"'*) say '"result":{{{opened}}}';;
+            *tools/call*) {call};;
+            *tools/list*) say '"result":{{{tools}}}';;
+            *notifications*) ;;
+            *) say '"error":{{"code":-32601,"message":"no"}}';;
+            esac
+            done; exit 3"#
+        );
+        ["sh", "-c", &script].map(str::to_owned)
+    };
+    let run = run("smoke --timeout 1s", &serving(":")).exits(0);
+    assert!(verdict(&run).contains("the tool get_x, which taut chose, failed"), "{run:?}");
+    assert!(verdict(&run).contains("it exited with code 3"), "how it ended is no success: {run:?}");
+    assert!(run.out.contains("  · ended "), "{}", run.out);
+    super::run("smoke --timeout 1s --call get_x", &serving(":")).exits(6);
+    super::run("smoke --timeout 1s", &serving("read -r never </dev/zero")).exits(6);
+}
+
 fn polite_failure() -> Value {
     json!({ "isError": true, "content": [] })
 }

@@ -188,6 +188,24 @@ fn secure(_: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, HttpErro
     }
 }
 
+/// Why the file of certificates that a variable of the environment names cannot be read, if it cannot: a device or a
+/// pipe may have no end.
+#[cfg(feature = "tls")]
+fn unfit_variable() -> Option<String> {
+    const VARIABLE: &str = "SSL_CERT_FILE";
+    let path =
+        std::path::PathBuf::from(std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?);
+    let why = match path.metadata() {
+        Ok(about) if about.is_file() => return None,
+        Ok(_) => "it is not a regular file".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let path = path.display();
+    Some(format!(
+        "the certificates in {path}, which {VARIABLE} names, cannot be read: {why}; correct the variable or unset it"
+    ))
+}
+
 #[cfg(feature = "tls")]
 fn secure(options: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, HttpError> {
     let bad = |why: String| HttpError::Setting { why };
@@ -206,8 +224,13 @@ fn secure(options: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, Ht
         }
     } else if tls != Tls::Never {
         // Reading the system's certificates takes milliseconds, so it is done only where they are used.
-        let system = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(system.certs);
+        match unfit_variable() {
+            Some(why) if tls == Tls::Surely => return Err(bad(why)),
+            Some(_) => {}
+            None => drop(
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),
+            ),
+        }
     }
     if tls == Tls::Surely && roots.is_empty() {
         return Err(bad("this system has no list of trusted certificates; install its package \

@@ -91,7 +91,7 @@ pub enum ConnectReason {
 }
 
 /// What became of a second process that was asked with `Content-Length` headers, beside a silent one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SecondProcess {
     /// When it was started, counted from the start of the first.
@@ -100,6 +100,8 @@ pub struct SecondProcess {
     pub exit: Option<ExitStatus>,
     /// Whether it said anything at all.
     pub heard: bool,
+    /// What was wrong with the first thing that it said and that is no message, and its beginning.
+    pub fault: Option<(Fault, String)>,
 }
 
 impl fmt::Display for SecondProcess {
@@ -108,10 +110,13 @@ impl fmt::Display for SecondProcess {
         let tenths = u64::try_from(self.at.as_millis() / 100).unwrap_or(u64::MAX);
         let at = Duration::from_millis(tenths.saturating_mul(100));
         write!(f, "another, asked with Content-Length headers after {at:?}, ")?;
-        match self.exit {
-            Some(exit) => exit.fmt(f),
-            None if self.heard => f.write_str("did not answer either"),
-            None => f.write_str("said nothing either"),
+        match (self.exit, &self.fault) {
+            (_, Some((fault @ (Fault::Length | Fault::Header), first))) => {
+                write!(f, "answered in a frame that cannot be read ({fault}): {first}")
+            }
+            (Some(exit), _) => exit.fmt(f),
+            (None, _) if self.heard => f.write_str("did not answer either"),
+            (None, _) => f.write_str("said nothing either"),
         }
     }
 }
@@ -167,13 +172,16 @@ impl fmt::Display for ConnectError {
             )?,
             ConnectReason::NotJson { after, lines, fault, first } => {
                 write!(f, "the server did not answer {phase} within {after:?}: it printed ")?;
-                let text = matches!(fault, Fault::Json | Fault::Encoding | Fault::Header);
+                let text = matches!(fault, Fault::Json | Fault::Encoding);
                 match (text, lines) {
                     (true, 1) => write!(f, "text instead of JSON: {first}")?,
                     (true, _) => write!(
                         f,
                         "{lines} lines of text instead of JSON, the first of which is: {first}"
                     )?,
+                    _ if matches!(fault, Fault::Length | Fault::Header) => {
+                        write!(f, "a frame that cannot be read ({fault}): {first}")?
+                    }
                     (false, _) => write!(f, "JSON that is no message ({fault}): {first}")?,
                 }
             }

@@ -25,6 +25,7 @@ use super::params::Params;
 use super::quick;
 use crate::json::JsonRef;
 use crate::json::read::{FromMembers, Name};
+use crate::wire::BOM;
 
 /// The most entries in a batch. More is a flood, not a batch.
 pub const MAX_BATCH: usize = 1_000;
@@ -228,6 +229,8 @@ pub(crate) struct Salvage {
 
 /// Reads as far as the bytes go.
 pub(crate) fn salvage(prefix: &[u8]) -> Salvage {
+    // F3: a byte-order mark hides no id.
+    let prefix = prefix.strip_prefix(BOM).unwrap_or(prefix);
     let text = match std::str::from_utf8(prefix) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&prefix[..error.valid_up_to()]).unwrap_or_default(),

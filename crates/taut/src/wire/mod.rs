@@ -31,7 +31,7 @@ pub use frame::{Frame, HeaderFault, Limits};
 pub use opening::Opening;
 
 /// A byte-order mark, which Windows tools put before their first line (F3).
-const BOM: &[u8] = b"\xEF\xBB\xBF";
+pub(crate) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 worded! {
     /// How one message is told from the next.

@@ -48,6 +48,8 @@ fn debug_is_judged_command_line_first() {
     let shown = |args: &[&str], variable: &str| {
         let mut command = binary();
         command.arg("--show-config").arg("--config").arg(&path).env("DEBUG", variable);
+        // A file that the variable names is made there.
+        command.current_dir(env!("CARGO_TARGET_TMPDIR"));
         run(command.args(args))
             .1
             .lines()

@@ -174,6 +174,7 @@ impl Transcript<'_> {
             };
             let first = if seen.invalid_messages == 1 { "" } else { ", the first" };
             self.aside("stdout", &format!("{lines}{first}: {}", junk.excerpt))?;
+            self.summary.push(format!("{lines} on stdout"));
             self.report.insert(
                 "junk".into(),
                 json!({ "lines": seen.invalid_messages, "first": junk.excerpt }),
@@ -307,9 +308,12 @@ impl Transcript<'_> {
             Ok(closed) => {
                 let took = began.elapsed();
                 let step = closed.process.map(|ended| ended.step);
+                // It may have died of the call; that it was asked to end just then proves nothing.
+                let unwell = closed.process.map(|ended| ended.exit).filter(|exit| !exit.success());
                 let (colour, sign) = match step {
-                    Some(ShutdownStep::Unasked) => (YELLOW, "·"),
                     Some(step) if step > ShutdownStep::Eof => (RED, "✗"),
+                    Some(ShutdownStep::Unasked) => (YELLOW, "·"),
+                    Some(_) if unwell.is_some() => (YELLOW, "·"),
                     _ => (GREEN, "✓"),
                 };
                 let mark = self.output.out.paint(colour, sign);
@@ -317,8 +321,10 @@ impl Transcript<'_> {
                 self.report.insert("ended".into(), json!(ended(&closed)));
                 self.report.insert("end_ms".into(), millis(took));
                 let polite = closed.process.is_none_or(|ended| ended.step <= ShutdownStep::Eof);
-                if !polite {
-                    self.summary.push(FORCED.to_owned());
+                match unwell.filter(|_| polite) {
+                    _ if !polite => self.summary.push(FORCED.to_owned()),
+                    Some(exit) => self.summary.push(format!("it {exit}")),
+                    None => {}
                 }
                 Ok(Exit::Worked)
             }

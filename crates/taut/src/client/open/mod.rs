@@ -17,12 +17,13 @@ use tokio::runtime::Handle;
 
 use super::answering::ClientService;
 use super::connection::{Client, ClientBuilder, ClientSettings, Session, SessionState};
-use super::state::ClientEvent;
+use super::state::{ClientEvent, InvalidMessage};
 use crate::driver::{Close, Either, first};
 use crate::ending::Ending;
 use crate::error::{ConnectError, ConnectPhase, ConnectReason, Error, Result, SecondProcess};
 use crate::mcp::{ConnectFault, Method};
 use crate::process::{Child, Command, GracePeriods, StartedChild};
+use crate::rpc::Fault;
 use crate::stream::{Reader, Sink, Source, Writer};
 use crate::transport::{MessagePipe, pipe};
 use crate::wire::Framing;
@@ -235,8 +236,25 @@ async fn failed(
             reason = ConnectReason::Unflushed { after };
         }
     }
+    if let ConnectReason::NoAnswer { after, stray: None } = reason {
+        reason = unfinished(session, after).await.unwrap_or(reason);
+    }
     let (stdout, stderr) = session.last_output();
     ConnectError { phase, reason, stdout, stderr }
+}
+
+/// What a server said that announced more than it sent: that is seen when its output ends.
+async fn unfinished(session: &Session, after: Duration) -> Option<ConnectReason> {
+    let _ = tokio::time::timeout(GIVEN_UP, session.over()).await;
+    let seen = session.state.monitor.diagnostics();
+    let InvalidMessage { fault, excerpt: first, .. } = seen.first_invalid?;
+    let lines = seen.invalid_messages;
+    matches!(fault, Fault::Length | Fault::Header).then_some(ConnectReason::NotJson {
+        after,
+        lines,
+        fault,
+        first,
+    })
 }
 
 /// Starts a process and the loop that speaks to it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::handshake::{Handshake, Stopped};
-use super::{end, start};
+use super::{GIVEN_UP, end, start};
 use crate::client::connection::{ClientSettings, Session};
 use crate::driver::{Either, first};
 use crate::error::SecondProcess;
@@ -71,13 +71,17 @@ impl Second {
     /// Ends it, and returns what became of it, if there was one.
     pub(super) async fn end(&mut self) -> Option<SecondProcess> {
         self.end_process().await;
-        self.tried
+        self.tried.take()
     }
 
     async fn end_process(&mut self) {
         let Some((session, _)) = self.running.take() else { return };
-        let heard = session.state.monitor.heard_any();
-        self.tried = Some(SecondProcess { at: self.at, exit: session.exit(), heard });
+        let (heard, exit) = (session.state.monitor.heard_any(), session.exit());
         end(&session).await;
+        // A frame that is shorter than its header says is seen when the output ends.
+        let _ = tokio::time::timeout(GIVEN_UP, session.over()).await;
+        let first = session.state.monitor.diagnostics().first_invalid;
+        let fault = first.map(|invalid| (invalid.fault, invalid.excerpt));
+        self.tried = Some(SecondProcess { at: self.at, exit, heard, fault });
     }
 }

@@ -110,13 +110,15 @@ impl Peer {
             let malformed = doubted.unwrap_or_else(|| Malformed::new(Fault::Json));
             return self.take_malformed(malformed, Framing::Headers, offset, bytes);
         };
-        let words = format!("{given} given, {found} found");
-        self.note(TroubleKind::Malformed(Fault::Length), offset, words.as_bytes());
+        // It stands alone where a server's last lines are shown, so it says what the numbers are.
+        let told = format!("Content-Length {given}, but the message has {found} bytes");
+        self.note(TroubleKind::Malformed(Fault::Length), offset, told.as_bytes());
         let message = salvage(bytes);
         if self.is_response(&message) {
             return self.take_bad_response(message.id.as_ref(), Fault::Length);
         }
-        let error = ErrorObject::new(Fault::Length.code(), format!("{}: {words}", Fault::Length));
+        let words = format!("{}: {given} given, {found} found", Fault::Length);
+        let error = ErrorObject::new(Fault::Length.code(), words);
         self.answer_garbage(message.id.as_ref(), &error, offset);
         None
     }

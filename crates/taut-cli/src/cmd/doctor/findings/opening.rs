@@ -6,7 +6,7 @@ use taut::rpc::Fault;
 use taut::wire::Framing;
 use taut::{
     Error,
-    error::ConnectReason,
+    error::{ConnectReason, SecondProcess},
     process::{NotFoundHint, SpawnError},
 };
 
@@ -179,6 +179,10 @@ fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
             "it closed its stdout and lives on".to_owned(),
             "keep stdout open; a server that goes into the background cannot be used over stdio",
         ),
+        ConnectReason::Silent {
+            second: Some(SecondProcess { fault: Some((fault, first)), .. }),
+            ..
+        } if matches!(fault, Fault::Length | Fault::Header) => not_json(*fault, 1, first, 0),
         ConnectReason::Silent { after, .. } => (
             format!("it says nothing: initialize was not answered within {}", time(*after)),
             "check that it flushes stdout after each message, serves stdio (many take a switch such as \
@@ -247,7 +251,14 @@ fn not_json(fault: Fault, lines: u64, first: &str, offset: u64) -> (String, &'st
     let what = match fault {
         Fault::SpansLines => "it writes messages over several lines",
         Fault::Version | Fault::ResponseVersion => "its messages have no \"jsonrpc\":\"2.0\"",
-        Fault::Json | Fault::Encoding | Fault::Header => {
+        Fault::Length | Fault::Header => {
+            return (
+                format!("it answers in a frame that cannot be read ({fault}): {first}"),
+                "write one JSON message per line, as every host reads it; a Content-Length counts the bytes of the \
+                 message in UTF-8, and an empty line (\\r\\n\\r\\n) ends the header",
+            );
+        }
+        Fault::Json | Fault::Encoding => {
             let lines = if lines == 1 { "one line".to_owned() } else { format!("{lines} lines") };
             return (
                 format!(
