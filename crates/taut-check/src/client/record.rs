@@ -228,6 +228,35 @@ pub(crate) struct Scene {
     pub(crate) ended: Option<u64>,
 }
 
+impl Scene {
+    /// Whether the client speaks to this process with `Content-Length` headers, and has a reason to try them: another
+    /// process has said nothing to its lines for a second. The specification knows lines only, but a server that reads
+    /// headers only can be found in no other way, and the process with the lines is left alone.
+    pub(crate) fn is_trial(&self, life: &Life) -> bool {
+        let first = |life: &Life| {
+            life.notes.iter().find_map(|note| match note {
+                Note::Heard { at, line, .. } => Some((*at, is_header(line))),
+                _ => None,
+            })
+        };
+        let Some((began, true)) = first(life) else { return false };
+        self.lives.iter().any(|other| {
+            let said = |note: &Note| matches!(note, Note::Said { at, .. } if *at < began);
+            matches!(first(other), Some((at, false)) if at + SILENT <= began)
+                && !other.notes.iter().any(said)
+        })
+    }
+}
+
+/// How long a process has to be silent before the other framing may be tried, in milliseconds.
+const SILENT: u64 = 1000;
+
+/// Whether a line is a header of the other framing, or the empty one after them.
+pub(crate) fn is_header(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    line.is_empty() || line.to_ascii_lowercase().starts_with(b"content-length:")
+}
+
 /// All that a judge of clients has.
 pub(crate) struct Played<'a> {
     pub(crate) scenes: Vec<&'a Scene>,
@@ -310,5 +339,34 @@ fn digit(of: u8) -> Option<u8> {
         b'0'..=b'9' => Some(of - b'0'),
         b'a'..=b'f' => Some(of - b'a' + 10),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(at: u64, line: &str) -> Note {
+        Note::Heard { at, line: line.into(), value: serde_json::from_str(line).ok() }
+    }
+
+    /// Whether the second process is a trial, which is spoken to with headers from this time on.
+    fn is_trial(first: Vec<Note>, at: u64) -> bool {
+        let second = Life::of(vec![heard(at, "Content-Length: 2\r"), heard(at, "\r")]);
+        let lives = vec![Life::of(first), second];
+        let scene = Scene { name: "mute", lives, ended: None };
+        scene.is_trial(&scene.lives[1])
+    }
+
+    #[test]
+    fn headers_are_tried_only_in_a_second_process_beside_a_silent_one() {
+        let asked = heard(1_000, r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#);
+        let said = |at| Note::Said { at, value: json!({ "id": 1 }) };
+        assert!(is_trial(vec![asked.clone()], 3_000));
+        assert!(is_trial(vec![asked.clone(), said(3_500)], 3_000), "it answered later");
+        assert!(!is_trial(vec![asked.clone()], 1_500), "it had no time");
+        assert!(!is_trial(vec![asked, said(2_000)], 3_000), "it was not silent");
+        assert!(!is_trial(vec![heard(1_000, "Content-Length: 2\r")], 3_000), "it got no line");
+        assert!(!is_trial(vec![], 3_000), "there is no other");
     }
 }
