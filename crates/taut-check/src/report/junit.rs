@@ -53,8 +53,12 @@ fn case(text: &mut String, row: &Row) {
         Verdict::Pass => text.push_str("/>\n"),
         Verdict::Fail { .. } if !row.fails() => {
             let word = if row.level == Level::Advice { "advice" } else { "warning" };
-            let _ =
-                writeln!(text, ">\n      <system-out>{word}: {what}</system-out>\n    </testcase>");
+            let whose = row.sdk.map(|sdk| format!(" (the SDK's: {})", escaped(sdk)));
+            let whose = whose.unwrap_or_default();
+            let _ = writeln!(
+                text,
+                ">\n      <system-out>{word}: {what}{whose}</system-out>\n    </testcase>"
+            );
         }
         Verdict::Fail { .. } => {
             let exchange = escaped(&row.exchange.join("\n"));

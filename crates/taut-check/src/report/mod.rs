@@ -49,7 +49,7 @@ pub struct Row {
     pub took: Duration,
     /// The package of the SDK whose own example fails in the same way, with its version.
     pub sdk: Option<&'static str>,
-    /// Whether a broken SHOULD fails the run.
+    /// Whether a broken SHOULD fails the run, and what the SDK breaks.
     pub strict: bool,
 }
 
@@ -79,13 +79,14 @@ impl Row {
         }
     }
 
-    /// Whether it makes the run fail: a broken MUST does, a broken SHOULD where the run is strict, advice never.
+    /// Whether it makes the run fail: a broken MUST that is not the SDK's does. Where the run is strict, so does every broken
+    /// MUST and SHOULD. Advice never does.
     #[must_use]
     pub fn fails(&self) -> bool {
-        self.breaks() && (self.level == Level::Must || self.strict)
+        self.breaks() && (self.strict || (self.level == Level::Must && self.sdk.is_none()))
     }
 
-    /// Whether it is a warning: a broken SHOULD that does not make the run fail.
+    /// Whether it is a warning: a broken SHOULD, or a MUST that the SDK breaks, which does not make the run fail.
     #[must_use]
     pub fn warns(&self) -> bool {
         self.breaks() && !self.fails()
@@ -169,12 +170,12 @@ impl Report {
         self.rows.iter().filter(|row| row.fails())
     }
 
-    /// The rows of a broken SHOULD that do not make the run fail.
+    /// The rows of a broken SHOULD, or of a MUST that the SDK breaks, that do not make the run fail.
     pub fn warnings(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.warns())
     }
 
-    /// A broken SHOULD makes the run fail as well.
+    /// A broken SHOULD makes the run fail as well, and what the SDK breaks.
     pub(crate) fn strict(mut self, strict: bool) -> Self {
         self.rows.iter_mut().for_each(|row| row.strict = strict);
         self
@@ -251,5 +252,55 @@ impl Report {
         if !self.passed() {
             panic!("{}", table(self, &plain));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Revisions;
+
+    /// A server on the TypeScript SDK 1.x that breaks these rules, each with a MUST.
+    fn broken(rules: [(&'static str, &str); 2]) -> Report {
+        let rows = rules.map(|(id, what)| {
+            let check = Check::must(id, &["RPC-22"], Revisions::ALL, "It holds.").hosts("All.");
+            Row::new(&check, Revision::V2025_03_26, Verdict::fail(what), Vec::new())
+        });
+        let sdk = sdk::all().into_iter().find(|sdk| sdk.name == "TypeScript SDK 1.x");
+        Report::new(Vec::new(), rows.into(), Vec::new(), 1, Duration::ZERO).blamed(sdk)
+    }
+
+    #[test]
+    fn what_the_sdk_breaks_is_a_warning_and_fails_a_strict_run() {
+        let its = [("rpc-batch", "no array came back"), ("rpc-batch", "no array came back")];
+        let report = broken(its);
+        assert!(report.passed());
+        assert_eq!((report.failures().count(), report.warnings().count()), (0, 2));
+        let text = table(&report, &plain);
+        assert!(text.contains("! MUST rpc-batch"), "{text}");
+        assert!(text.contains("whose fault: the SDK's"), "{text}");
+        assert!(text.contains("they do not fail the run"), "{text}");
+        assert!(text.contains("--strict makes a failure of each warning"), "{text}");
+        assert!(report.junit().contains(" failures=\"0\""), "{}", report.junit());
+        assert!(report.junit().contains("warning: no array came back (the SDK's: "));
+        assert_eq!(report.sarif("README.md")["runs"][0]["results"][0]["level"], "warning");
+        assert_eq!(report.json()["checks"][0]["fails"], false);
+
+        let strict = broken(its).strict(true);
+        assert!(!strict.passed());
+        let text = table(&strict, &plain);
+        assert!(text.contains("✗ MUST rpc-batch"), "{text}");
+        assert!(!text.contains("they do not fail the run"), "{text}");
+    }
+
+    #[test]
+    fn what_the_server_breaks_by_itself_fails_the_run_and_comes_first() {
+        let report = broken([("rpc-batch", "no array came back"), ("ping", "it was refused")]);
+        assert!(!report.passed());
+        assert_eq!((report.failures().count(), report.warnings().count()), (1, 1));
+        let text = table(&report, &plain);
+        assert!(text.starts_with("✗ MUST ping"), "{text}");
+        assert!(text.contains("next: --explain ping"), "{text}");
+        assert_eq!(report.sarif("README.md")["runs"][0]["results"][1]["level"], "error");
     }
 }

@@ -59,12 +59,20 @@ fn rule(row: &Row) -> Value {
     })
 }
 
+/// What the SDK breaks is no error of the server.
+fn weight(row: &Row) -> &'static str {
+    match row.level {
+        Level::Must if row.warns() => "warning",
+        _ => level(row),
+    }
+}
+
 fn result(row: &Row, index: usize, file: &str) -> Value {
     let text = format!("{}: {} ({})", row.revision.as_str(), row.words(), row.rule);
     json!({
         "ruleId": row.id,
         "ruleIndex": index,
-        "level": level(row),
+        "level": weight(row),
         "message": { "text": text },
         "locations": [{ "physicalLocation": {
             "artifactLocation": { "uri": file },

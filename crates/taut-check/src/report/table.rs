@@ -12,6 +12,9 @@ const LINE: usize = 220;
 /// How many lines of an exchange are shown.
 const LINES: usize = 12;
 
+/// How many of advice, which is there to be skimmed.
+const LINES_OF_ADVICE: usize = 3;
+
 /// What a part of the table says, for who gives it a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
@@ -19,7 +22,7 @@ pub enum Tone {
     Good,
     /// A MUST was broken.
     Bad,
-    /// A SHOULD was broken.
+    /// A SHOULD was broken, or a MUST by the SDK.
     Weak,
     /// Advice that was not followed.
     Advice,
@@ -33,7 +36,7 @@ pub fn table(report: &Report, paint: &dyn Fn(Tone, &str) -> String) -> String {
     let mut text = String::new();
     let mut findings = report.findings();
     // What fails the run comes first.
-    findings.sort_by_key(|rows| rows[0].level);
+    findings.sort_by_key(|rows| weight(rows[0]));
     findings.iter().for_each(|rows| text.push_str(&failure(rows, paint)));
     for (revision, why) in &report.closed {
         let _ = writeln!(text, "{}  not spoken: {}", revision.as_str(), cut(why));
@@ -87,20 +90,27 @@ pub fn plain(_: Tone, text: &str) -> String {
     text.to_owned()
 }
 
+/// What fails the run comes first, then by level.
+fn weight(row: &Row) -> (bool, Level) {
+    (!row.fails(), row.level)
+}
+
 /// Whose fault it is, and what to do next.
 fn next(report: &Report, findings: &[Vec<&Row>]) -> String {
-    let Some(first) = findings.iter().min_by_key(|rows| rows[0].level) else {
+    let Some(first) = findings.iter().min_by_key(|rows| weight(rows[0])) else {
         return String::new();
     };
     let mut text = String::new();
     let its = findings.iter().filter(|rows| rows[0].sdk.is_some()).count();
     if let Some(sdk) = report.sdk.as_ref().filter(|_| its > 0) {
+        let lenient = findings.iter().any(|rows| rows[0].sdk.is_some() && rows[0].warns());
         let _ = writeln!(
             text,
-            "{its} of these {} are of the {}: the own example of {} fails them too (docs/conformance.md)",
+            "{its} of these {} are of the {}: the own example of {} fails them too (docs/conformance.md){}",
             findings.len(),
             sdk.name,
-            sdk.package
+            sdk.package,
+            if lenient { "; they do not fail the run" } else { "" }
         );
     }
     let _ =
@@ -122,9 +132,9 @@ fn failure(rows: &[&Row], paint: &dyn Fn(Tone, &str) -> String) -> String {
     let revisions: Vec<&str> = rows.iter().map(|row| row.revision.as_str()).collect();
     let (mark, style) = match row.level {
         Level::Advice => ("·", Tone::Advice),
-        Level::Should if row.strict => ("✗", Tone::Weak),
-        Level::Should => ("!", Tone::Weak),
-        Level::Must => ("✗", Tone::Bad),
+        Level::Should if row.fails() => ("✗", Tone::Weak),
+        Level::Must if row.fails() => ("✗", Tone::Bad),
+        Level::Must | Level::Should => ("!", Tone::Weak),
     };
     let head = paint(style, &format!("{mark} {} {}", row.level.word(), row.id));
     let mut text = format!("{head}  {}  {}\n", row.rules.join(" "), revisions.join(" "));
@@ -133,11 +143,12 @@ fn failure(rows: &[&Row], paint: &dyn Fn(Tone, &str) -> String) -> String {
         let _ = writeln!(text, "  whose fault: the SDK's; the own example of {sdk} fails it too");
     }
     let _ = writeln!(text, "  who suffers: {}", row.hosts);
-    for line in row.exchange.iter().take(LINES) {
+    let lines = if row.level == Level::Advice { LINES_OF_ADVICE } else { LINES };
+    for line in row.exchange.iter().take(lines) {
         let _ = writeln!(text, "    {}", cut(line));
     }
-    if row.exchange.len() > LINES {
-        let _ = writeln!(text, "    … {} more", row.exchange.len() - LINES);
+    if row.exchange.len() > lines {
+        let _ = writeln!(text, "    … {} more", row.exchange.len() - lines);
     }
     text.push('\n');
     text

@@ -87,7 +87,7 @@ impl ServerCheck {
         self
     }
 
-    /// A broken SHOULD fails the run as well. It is a warning if not said.
+    /// A broken SHOULD fails the run as well, and what the server's SDK breaks. They are warnings if not said.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = true;

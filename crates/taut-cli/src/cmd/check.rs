@@ -59,7 +59,7 @@ pub(crate) struct CheckArgs {
     /// suffers.
     #[arg(long, value_name = "ID")]
     explain: Option<String>,
-    /// A broken SHOULD fails the run, too; without it that is a warning.
+    /// A broken SHOULD fails the run, too, and what the server's SDK breaks; without it they are warnings.
     #[arg(long)]
     strict: bool,
     /// Known failures, one ID@REVISION a line: only new ones fail the run. Made if it is not there.
