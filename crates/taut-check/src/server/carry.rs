@@ -259,7 +259,7 @@ impl Shared<'_> {
         // The long ones first.
         jobs.sort_by_key(|(_, batch)| usize::MAX - batch.len());
         let count = jobs.iter().map(|(_, batch)| batch.len()).sum();
-        self.settings.program.progress.begin("checks", count);
+        self.settings.program.progress.begin("", count);
         let first = pool(SERVERS, jobs, |(at, batch)| {
             let (revision, survey) = &surveys[at];
             (at, self.batch(*revision, survey, &batch, self.settings.shared_times()))
