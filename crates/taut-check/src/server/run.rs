@@ -13,6 +13,7 @@ use super::carry::{Shared, Surveys};
 use super::checks::short;
 use super::judge::{explain, scans};
 use super::session::Times;
+use super::survey::even_out;
 use crate::check::Check;
 use crate::cx::{Called, Survey};
 use crate::ours::Revision;
@@ -155,6 +156,7 @@ impl ServerCheck {
             idle: Mutex::default(),
         };
         let (mut surveys, closed) = shared.surveys();
+        even_out(&mut surveys);
         let mut outcomes = shared.probes(&mut surveys);
         let sessions = shared.sessions.into_inner().unwrap_or_else(PoisonError::into_inner);
         scans(&checks, self, &surveys, &closed, &sessions, &mut outcomes);
