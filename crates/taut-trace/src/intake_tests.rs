@@ -25,7 +25,7 @@ fn missed(bytes: &[u8]) -> Missed {
     missed
 }
 
-/// Wherever a stream has holes, each hole is as large as its record says.
+/// Wherever a stream has holes, each hole is as large as its record says. T28.
 #[test]
 fn what_is_recorded_and_what_is_missing_are_all_that_passed_at_each_gap() {
     let mut seed = 7_u64;
@@ -117,7 +117,7 @@ fn holes_are_counted(stream: Stream, pieces: &[(bool, &[u8])], count: u64, bytew
     assert_eq!(next, count, "{}", told());
 }
 
-/// A hole at each offset with each length, and a second one after it.
+/// A hole at each offset with each length, and a second one after it. T28.
 #[test]
 fn a_hole_of_any_length_at_any_offset_is_counted() {
     for (stream, headers) in
@@ -302,7 +302,7 @@ fn shown(bytes: &[&[u8]]) -> String {
     events(&out).into_iter().filter_map(text).collect::<Vec<_>>().join("|")
 }
 
-/// A long line is cut into several; the end of a secret across the cut was shown.
+/// A long line is cut into several; the end of a secret across the cut was shown. E11.
 #[test]
 fn a_secret_across_the_cut_of_a_long_line_of_stderr_is_masked() {
     for secret in [SECRET, r"walrus\u0026carpenter-oyster-0123456789"] {
