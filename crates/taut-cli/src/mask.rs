@@ -6,7 +6,7 @@
 //! hidden here still stands in the file.
 
 pub(crate) use taut::secrets::MASK as HIDDEN;
-use taut::secrets::{is_secret_name, looks_secret};
+use taut::secrets::{is_secret_name, looks_secret, user_info};
 
 /// A value of the environment: always hidden, unless it is a mere reference.
 pub(crate) fn env(value: &str) -> String {
@@ -70,26 +70,27 @@ fn script(text: &str) -> String {
 
 /// An address without the password and the secrets in its query.
 pub(crate) fn url(address: &str) -> String {
+    let address = match (user_info(address), address.split_once("://")) {
+        (Some(user), Some((scheme, rest))) => {
+            format!("{scheme}://{HIDDEN}{}", &rest[user.len()..])
+        }
+        _ => address.to_owned(),
+    };
     let (start, query) = match address.split_once('?') {
         Some((start, query)) => (start, Some(query)),
-        None => (address, None),
+        None => (&*address, None),
     };
-    let mut shown = match start.split_once("://") {
-        Some((scheme, rest)) => {
-            let host = rest.split('/').next().unwrap_or(rest);
-            match host.rsplit_once('@') {
-                Some((_, name)) => format!("{scheme}://{HIDDEN}@{name}{}", &rest[host.len()..]),
-                None => start.to_owned(),
-            }
-        }
-        None => start.to_owned(),
-    };
+    let mut shown = start.to_owned();
     if let Some(query) = query {
+        let mut hidden = false;
         let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-            Some((name, value)) if is_secret_name(name) || looks_secret(value) => {
-                format!("{name}={}", env(value))
+            Some((name, value)) => {
+                hidden = is_secret_name(name) || looks_secret(value);
+                if hidden { format!("{name}={}", env(value)) } else { pair.to_owned() }
             }
-            _ => pair.to_owned(),
+            // A secret was written as it is, and has this mark in it.
+            None if hidden => HIDDEN.to_owned(),
+            None => pair.to_owned(),
         });
         shown = format!("{shown}?{}", pairs.collect::<Vec<_>>().join("&"));
     }
@@ -141,6 +142,11 @@ mod tests {
             ("srv ghp_0123456789abcdef", "srv ***"),
             ("srv 0123456789abcdef0123456789abcdef", "srv ***"),
             ("srv postgres://me:pw@db/x", "srv postgres://***@db/x"),
+            ("srv postgres://me:p/w?o&d@db/x", "srv postgres://***@db/x"),
+            (
+                "srv https://x.org/mcp?apiKey=a/b&c&page=2",
+                "srv https://x.org/mcp?apiKey=***&***&page=2",
+            ),
             ("srv https://x.org/mcp?apiKey=1&page=2", "srv https://x.org/mcp?apiKey=***&page=2"),
             ("srv https://x.org/s/Ab12Cd34Ef56Gh78Ij90Kl/mcp", "srv https://x.org/s/***/mcp"),
             ("srv --keyboard us --path /etc/keys", "srv --keyboard us --path /etc/keys"),

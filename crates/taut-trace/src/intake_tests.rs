@@ -25,7 +25,7 @@ fn missed(bytes: &[u8]) -> Missed {
     missed
 }
 
-/// Wherever a stream has holes, each hole is as large as its record says.
+/// Wherever a stream has holes, each hole is as large as its record says. T28.
 #[test]
 fn what_is_recorded_and_what_is_missing_are_all_that_passed_at_each_gap() {
     let mut seed = 7_u64;
@@ -79,6 +79,89 @@ fn what_is_recorded_and_what_is_missing_are_all_that_passed_at_each_gap() {
             next += 1;
         }
         assert_eq!(next, 60, "round {round}: {}", String::from_utf8_lossy(&out));
+    }
+}
+
+/// Plays these pieces, each kept or missing, and checks that what is recorded and what is said to be missing are all
+/// `count` messages, in order.
+fn holes_are_counted(stream: Stream, pieces: &[(bool, &[u8])], count: u64, bytewise: bool) {
+    let (mut intake, mut out) = (Intake::new(Masker::off()), Vec::new());
+    for (kept, piece) in pieces {
+        match (kept, bytewise) {
+            (true, false) => intake.bytes(1, stream, piece, &mut out),
+            (true, true) => piece
+                .iter()
+                .for_each(|byte| intake.bytes(1, stream, std::slice::from_ref(byte), &mut out)),
+            (false, _) if piece.is_empty() => {}
+            (false, _) => intake.gap(1, stream, &missed(piece), &mut out),
+        }
+    }
+    intake.closed(1, stream, &mut out);
+    let told = || format!("{pieces:?}: {}", String::from_utf8_lossy(&out));
+    let mut next = 0;
+    for event in events(&out) {
+        let text = match event {
+            Event::Message(message) => message.body.text().into_owned(),
+            Event::Stderr(body) => body.text().into_owned(),
+            Event::Gap(gap) => {
+                next += gap.records;
+                continue;
+            }
+            _ => continue,
+        };
+        let value: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+        let is = value.as_ref().and_then(|value| value["n"].as_u64());
+        assert_eq!(is, Some(next), "{}", told());
+        next += 1;
+    }
+    assert_eq!(next, count, "{}", told());
+}
+
+/// A hole at each offset with each length, and a second one after it. T28.
+#[test]
+fn a_hole_of_any_length_at_any_offset_is_counted() {
+    for (stream, headers) in
+        [(Stream::Server, false), (Stream::Client, true), (Stream::Stderr, false)]
+    {
+        let message = |at: usize| {
+            let body = format!("{{\"n\":{at}}}");
+            let end = if at == 2 && stream == Stream::Server { "\r\n\n" } else { "\n" };
+            match headers {
+                true => format!("Content-Length: {}\r\n\r\n{body}", body.len()),
+                false => body + end,
+            }
+        };
+        let count = if headers { 5 } else { 7 };
+        let all: String = (0..count).map(message).collect();
+        let first = message(0).len();
+        let all = all.as_bytes();
+        for from in first..all.len() {
+            for to in from + 1..=all.len() {
+                let (kept, rest) = (&all[..from], &all[to..]);
+                let (hole, later) = (&all[from..to], [1, 6, 9, 16, 30]);
+                let count = count as u64;
+                let (begin, end) = kept.split_at(first);
+                for bytewise in [false, true] {
+                    let pieces = [(true, begin), (true, end), (false, hole), (true, rest)];
+                    holes_are_counted(stream, &pieces, count, bytewise);
+                }
+                for between in later.into_iter().filter(|between| between < &rest.len()) {
+                    for long in later.into_iter().filter(|long| between + long <= rest.len()) {
+                        let (then, rest) = rest.split_at(between);
+                        let (second, rest) = rest.split_at(long);
+                        let pieces = [
+                            (true, begin),
+                            (true, end),
+                            (false, hole),
+                            (true, then),
+                            (false, second),
+                            (true, rest),
+                        ];
+                        holes_are_counted(stream, &pieces, count, false);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -219,7 +302,7 @@ fn shown(bytes: &[&[u8]]) -> String {
     events(&out).into_iter().filter_map(text).collect::<Vec<_>>().join("|")
 }
 
-/// A long line is cut into several; the end of a secret across the cut was shown.
+/// A long line is cut into several; the end of a secret across the cut was shown. E11.
 #[test]
 fn a_secret_across_the_cut_of_a_long_line_of_stderr_is_masked() {
     for secret in [SECRET, r"walrus\u0026carpenter-oyster-0123456789"] {

@@ -244,7 +244,7 @@ fn many(calls: u64, same: bool) -> Vec<(char, Value)> {
 }
 
 /// Each call took time that grew with the capture: a thousand took 7 seconds, four thousand two minutes. What is
-/// asked for here took a day.
+/// asked for here took a day. T29.
 #[test]
 fn a_capture_of_twenty_thousand_calls_is_mocked_and_replayed() {
     let began = std::time::Instant::now();

@@ -55,7 +55,7 @@ impl Bridge {
     }
 }
 
-/// Finding 7.
+/// Finding 7. H4.
 #[test]
 fn a_logout_is_final_for_a_bridge_that_runs() {
     let (authority, user) = (Authority::start(), User::new("final"));
@@ -80,7 +80,7 @@ fn a_logout_is_final_for_a_bridge_that_runs() {
     assert_eq!(bridge.end().0, Some(0));
 }
 
-/// Finding 8: a process that was stopped while it had the lock, with a token that has to be refreshed.
+/// Finding 8: a process that was stopped while it had the lock, with a token that has to be refreshed. H5.
 #[test]
 // About Unix itself: signals. The lock of a file that another process has opened alone, on Windows, is tested in
 // taut-http.
@@ -110,6 +110,7 @@ fn a_stopped_process_with_the_lock_stops_no_other_one() {
 }
 
 /// Finding 14: a server that repeats the token, once from a login and once from a refresh, and one that was given.
+/// H10.
 #[test]
 fn a_token_of_a_login_is_masked_wherever_the_server_repeats_it() {
     for (way, refresh) in [("login", false), ("login", true), ("header", false)] {

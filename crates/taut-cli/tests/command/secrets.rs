@@ -196,6 +196,7 @@ fn spelled() -> Vec<String> {
 }
 
 /// Every spelling, at three depths and across each cut, in every place that shows or keeps what a server says.
+/// T27.
 #[test]
 fn a_secret_is_masked_in_every_spelling_and_in_every_place() {
     let place = Place::empty();

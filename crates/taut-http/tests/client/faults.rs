@@ -232,7 +232,7 @@ async fn a_redirect_takes_no_token_to_another_name_of_the_same_machine() {
     assert!(server.all(|seen| seen.path != "/mcp").is_empty(), "nothing was sent there");
 }
 
-/// A server that repeats the token in its error does not bring it to the screen.
+/// A server that repeats the token in its error does not bring it to the screen. H10.
 #[tokio::test]
 async fn a_token_that_a_server_repeats_is_taken_out() {
     // As it is, and as writers of JSON and of forms spell it.
@@ -346,7 +346,7 @@ async fn gets_of(text: &'static str, time: Duration) -> usize {
 }
 
 /// A server cannot make a client hammer it: whatever pause it asks for, there is one, and what says nothing is a
-/// failure, which makes the pause longer.
+/// failure, which makes the pause longer. H11.
 #[tokio::test]
 async fn a_stream_that_says_nothing_is_not_asked_for_again_and_again() {
     let second = Duration::from_secs(1);

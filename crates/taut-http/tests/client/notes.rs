@@ -63,7 +63,7 @@ fn is_answer(seen: &Seen) -> bool {
 }
 
 /// A server that reads the roots before it confirms that they have changed gets them; what is cancelled meanwhile is
-/// told, and requests go on.
+/// told, and requests go on. H13.
 #[tokio::test]
 async fn answers_and_cancellations_overtake_notifications() {
     let (server, gate) = waiting().await;

@@ -17,6 +17,7 @@ pub(crate) fn login(server: &TestServer, options: LoginOptions) -> Login {
 }
 
 /// Finding 30: the Python SDK reads the client's id from the form, also where the secret comes in a header.
+/// H7.
 #[tokio::test]
 async fn the_id_of_a_client_is_in_the_form_whatever_else_shows_it() {
     for method in ["client_secret_basic", "client_secret_post", "none"] {
@@ -59,6 +60,7 @@ async fn a_secret_that_is_not_taken_in_a_header_is_sent_in_the_form() {
 }
 
 /// AUC-02, AUC-11 (finding 23): what the server's refusal names counts, also for a login that a person begins.
+/// H8.
 #[tokio::test]
 async fn auc_02_and_11_a_login_asks_the_server_first() {
     let authority = authority();
@@ -126,7 +128,7 @@ async fn metadata_that_cannot_be_had_for_a_moment_are_no_reason_to_guess() {
     assert_eq!((user.count(), server.all(|seen| seen.path == "/register").len()), (0, 0));
 }
 
-/// Finding 5 b: the token endpoint does not know the registration that was kept.
+/// Finding 5 b: the token endpoint does not know the registration that was kept. H2.
 #[tokio::test]
 async fn a_registration_that_is_forgotten_is_made_anew() {
     let folder = Folder::new("forgotten");
@@ -183,6 +185,7 @@ async fn a_registration_that_is_forgotten_meanwhile_is_made_anew_once() {
 }
 
 /// Finding 5 a: the page of the authorization server does not know the registration, and nobody comes back.
+/// H2.
 #[tokio::test]
 async fn after_a_login_that_came_to_nothing_the_next_one_registers_anew() {
     let folder = Folder::new("nothing");
@@ -220,7 +223,7 @@ async fn a_registration_that_is_over_is_made_anew() {
     }
 }
 
-/// Finding 24: tenants of one gateway, told apart by the query of their address.
+/// Finding 24: tenants of one gateway, told apart by the query of their address. H9.
 #[tokio::test]
 async fn servers_that_differ_in_their_query_have_logins_of_their_own() {
     let folder = Folder::new("tenants");
@@ -250,7 +253,7 @@ async fn servers_that_differ_in_their_query_have_logins_of_their_own() {
     assert!(left.len() == 2 && left.iter().all(|login| !login.server.ends_with("tenant=a")));
 }
 
-/// Finding 6: browsers open connections in advance, and any page can keep some open.
+/// Finding 6: browsers open connections in advance, and any page can keep some open. H3.
 #[tokio::test]
 async fn idle_connections_do_not_hold_up_the_browser() {
     struct Idle(Arc<User>, usize);

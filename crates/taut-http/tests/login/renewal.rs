@@ -37,7 +37,7 @@ fn in_seconds(seconds: u64) -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds
 }
 
-/// Finding 4: only `invalid_grant` says that a refresh token is of no use any more.
+/// Finding 4: only `invalid_grant` says that a refresh token is of no use any more. H1.
 #[tokio::test]
 async fn a_token_endpoint_that_is_not_well_costs_no_login() {
     for (status, body) in [
@@ -75,6 +75,7 @@ async fn a_token_endpoint_that_is_not_well_costs_no_login() {
 }
 
 /// As above, for a program that goes on: the next request tries again, whatever was said about this one.
+/// H1.
 #[tokio::test]
 async fn a_program_that_goes_on_has_its_login_when_the_endpoint_is_well_again() {
     for (status, body) in [
@@ -124,6 +125,7 @@ async fn a_refresh_token_that_is_refused_is_not_kept() {
 }
 
 /// Finding 7: a logout in another process is final, also for a program that has the tokens in its memory.
+/// H4.
 #[tokio::test]
 async fn a_login_that_is_forgotten_stays_forgotten() {
     for forget_registration in [false, true] {
@@ -174,7 +176,7 @@ async fn a_program_that_runs_notices_a_logout() {
     }
 }
 
-/// A logout while a refresh is under way in another process, which has the lock.
+/// A logout while a refresh is under way in another process, which has the lock. H4.
 #[tokio::test]
 async fn a_logout_during_a_refresh_is_final() {
     let folder = Folder::new("during");
@@ -193,7 +195,7 @@ async fn a_logout_during_a_refresh_is_final() {
     assert!(folder.store().list().await.unwrap().is_empty());
 }
 
-/// Finding 8: a process that was stopped while it had the lock.
+/// Finding 8: a process that was stopped while it had the lock. H5.
 #[tokio::test]
 async fn a_lock_that_is_not_given_back_stops_no_other_program() {
     let folder = Folder::new("lock");
@@ -216,6 +218,7 @@ async fn a_lock_that_is_not_given_back_stops_no_other_program() {
 }
 
 /// Finding 16: the token is good for some seconds, and its endpoint hangs. No request waits for that.
+/// H6.
 #[tokio::test]
 async fn a_token_endpoint_that_hangs_holds_up_no_request() {
     let folder = Folder::new("hangs");

@@ -243,7 +243,7 @@ fn slow(gate: &Arc<Semaphore>) -> Proxy {
 
 /// SSE-14: a handshake that takes long is answered on a stream without a priming event and without an early close,
 /// whatever the client asks for: what it will speak is not agreed yet. The same holds for a stream that is opened
-/// before the answer.
+/// before the answer. H17.
 #[tokio::test]
 async fn sse_14_nothing_is_primed_before_a_revision_is_agreed() {
     for (revision, primed) in

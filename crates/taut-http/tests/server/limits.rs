@@ -85,7 +85,7 @@ async fn streams_are_served(name: &str, options: Options) {
     within(server.stop()).await;
 }
 
-/// "For ever" is a duration like any other.
+/// "For ever" is a duration like any other. H14.
 #[tokio::test]
 async fn every_duration_may_be_the_longest() {
     for (name, set) in DURATIONS {
@@ -96,7 +96,7 @@ async fn every_duration_may_be_the_longest() {
 }
 
 /// A client that writes its whole body before it reads gets the answer to it: bytes that nobody read would reset
-/// the connection, and the answer with it.
+/// the connection, and the answer with it. H12.
 #[tokio::test]
 async fn a_refusal_reaches_a_client_that_writes_first() {
     let server = running(Options::new()).await;
@@ -116,7 +116,7 @@ async fn a_refusal_reaches_a_client_that_writes_first() {
     server.stop().await;
 }
 
-/// The same where no place is free.
+/// The same where no place is free. H12.
 #[tokio::test]
 async fn a_client_that_writes_first_learns_that_too_many_are_connected() {
     let server = running(Options::new().connections(1)).await;
@@ -150,7 +150,7 @@ async fn hasty() -> Running {
     running(Options::new().body_timeout(Duration::from_millis(300))).await
 }
 
-/// A line or a frame that has begun has to end within the time for a body.
+/// A line or a frame that has begun has to end within the time for a body. H16.
 #[tokio::test]
 async fn a_line_or_frame_that_does_not_end_is_given_up() {
     let server = hasty().await;
@@ -192,7 +192,7 @@ async fn a_line_that_trickles_is_given_up() {
     server.stop().await;
 }
 
-/// A client between two messages may be silent for as long as it likes.
+/// A client between two messages may be silent for as long as it likes. H16.
 #[tokio::test]
 async fn a_client_that_is_idle_between_messages_is_kept() {
     let server = hasty().await;
@@ -255,6 +255,7 @@ fn narrow() -> (Options, Arc<AtomicUsize>) {
 }
 
 /// All bodies together have a bound. What is small passes, and what is gone makes room and is told of.
+/// H15.
 #[tokio::test]
 async fn bodies_of_all_connections_together_are_bounded() {
     let (options, released) = narrow();
@@ -280,6 +281,7 @@ async fn bodies_of_all_connections_together_are_bounded() {
 }
 
 /// The same for lines and frames that have not ended: the connection ends, and its client is told why.
+/// H15.
 #[tokio::test]
 async fn lines_and_frames_that_have_not_ended_are_bounded_together() {
     let server = fixture().0;

@@ -103,9 +103,7 @@ fn is_plain_address(value: &str) -> bool {
 /// token without its scheme, a key line by line.
 pub(super) fn parts(value: &str) -> Vec<&str> {
     let mut parts = vec![value];
-    if let Some((_, rest)) = value.split_once("://")
-        && let Some((user, _)) = rest.split('/').next().unwrap_or(rest).rsplit_once('@')
-    {
+    if let Some(user) = user_info(value) {
         parts.push(user.split_once(':').map_or(user, |(_, password)| password));
     }
     parts.extend(SCHEMES.iter().filter_map(|scheme| value.strip_prefix(scheme)));
@@ -114,6 +112,21 @@ pub(super) fn parts(value: &str) -> Vec<&str> {
     }
     parts.retain(|part| part.len() >= SHORTEST);
     parts
+}
+
+/// The name and the password in an address: what stands before the `@`. People write passwords as they are, with the
+/// marks that would end the name of a host: where that has what is no port, all up to the last `@` counts.
+#[must_use]
+pub fn user_info(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    if let Some((user, _)) = host.rsplit_once('@') {
+        return Some(user);
+    }
+    let (_, port) = host.rsplit_once(':')?;
+    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port = digits || host.starts_with('[');
+    rest.rsplit_once('@').filter(|_| !is_port).map(|(user, _)| user)
 }
 
 #[cfg(test)]
@@ -151,5 +164,23 @@ mod tests {
         for (name, value) in plain {
             assert!(!is_secret(name, value), "{name}={value}");
         }
+    }
+
+    #[test]
+    fn the_password_of_an_address_is_found_however_it_is_written() {
+        for (address, found) in [
+            ("https://me:pw@x.org/p", Some("me:pw")),
+            ("postgres://me:p/w@db/x", Some("me:p/w")),
+            ("postgres://me:p?w#@db/x", Some("me:p?w#")),
+            ("redis://:p@w@db:6379/0", Some(":p@w")),
+            ("https://token@x.org", Some("token")),
+            ("https://x.org:8080/@scope/a", None),
+            ("https://x.org/mail?to=me@x.org", None),
+            ("http://[::1]:80/a@b", None),
+            ("no address: me@x.org", None),
+        ] {
+            assert_eq!(user_info(address), found, "{address}");
+        }
+        assert!(parts("postgres://me:p/wö+rd@db/x").contains(&"p/wö+rd"));
     }
 }

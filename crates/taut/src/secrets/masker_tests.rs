@@ -92,7 +92,7 @@ const SECRETS: [&str; 5] = [
     "plain-value-0123456789",
 ];
 
-/// Every spelling, at three depths, across each cut.
+/// Every spelling, at three depths, across each cut. T27.
 #[test]
 fn a_known_value_is_masked_in_every_spelling_at_every_depth_and_across_each_cut() {
     let mut masker = Masker::new(&known(&SECRETS));

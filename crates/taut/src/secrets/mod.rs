@@ -23,7 +23,7 @@ mod names;
 mod spellings;
 
 pub use known::Secrets;
-pub use looks::{is_secret, looks_secret};
+pub use looks::{is_secret, looks_secret, user_info};
 pub use masker::{MASK, Masker};
 pub use names::is_secret_name;
 

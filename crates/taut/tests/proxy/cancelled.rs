@@ -37,6 +37,7 @@ async fn cancel(front: &mut Wire, back: &mut Wire, call: &str) {
     assert!(cancelled.contains(&format!(r#""requestId":{}"#, id_of(call))), "{cancelled}");
 }
 
+/// C21.
 #[tokio::test(start_paused = true)]
 async fn the_question_of_a_cancelled_call_is_put_to_no_other_client() {
     for goes_away in [false, true] {
@@ -60,7 +61,7 @@ async fn the_question_of_a_cancelled_call_is_put_to_no_other_client() {
     }
 }
 
-/// "For ever" is the most careful limit of all, also for more calls than are told apart.
+/// "For ever" is the most careful limit of all, also for more calls than are told apart. C21.
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_any_length_keeps_questions_from_other_clients() {
     for (limit, withdrawn) in [(Duration::MAX, 1), (Duration::MAX, 1_100)] {

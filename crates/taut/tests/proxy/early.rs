@@ -28,6 +28,7 @@ async fn until(from: &mut Wire, text: &str) -> Vec<String> {
     }
 }
 
+/// L21.
 #[tokio::test]
 async fn what_a_server_says_with_its_handshake_comes_right_after_it() {
     let (builder, mut backs) = proxy();
@@ -47,6 +48,7 @@ async fn what_a_server_says_with_its_handshake_comes_right_after_it() {
     assert_eq!(front.next().await, log("three"));
 }
 
+/// L21.
 #[tokio::test]
 async fn what_a_restarted_server_says_with_its_handshake_arrives() {
     let (builder, mut backs) = proxy();
@@ -62,7 +64,7 @@ async fn what_a_restarted_server_says_with_its_handshake_arrives() {
     assert_eq!(back.next().await, INITIALIZED);
 }
 
-/// Also what comes before the answer to the handshake, as far as there is room for it.
+/// Also what comes before the answer to the handshake, as far as there is room for it. L21.
 #[tokio::test]
 async fn what_a_server_says_too_early_is_bounded_in_bytes() {
     let (builder, mut backs) = proxy();

@@ -46,7 +46,7 @@ async fn follows(mut back: Wire, sent: Arc<AtomicUsize>) {
     }
 }
 
-/// The first are kept, and what is sent for all of them grows with their number.
+/// The first are kept, and what is sent for all of them grows with their number. C22.
 #[tokio::test]
 async fn many_subscriptions_cost_their_number_and_the_first_are_kept() {
     for many in [500, 3_000, 20_000] {
@@ -82,7 +82,7 @@ async fn many_subscriptions_cost_their_number_and_the_first_are_kept() {
     }
 }
 
-/// A server that acknowledges nothing does not keep a session whose client has gone.
+/// A server that acknowledges nothing does not keep a session whose client has gone. C22.
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_subscriptions() {
     let (builder, mut backs) = proxy();

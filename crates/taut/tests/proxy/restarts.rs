@@ -40,7 +40,7 @@ fn dying(opened: Arc<AtomicUsize>) -> Proxy {
     Proxy::builder(connector).client(Client::builder().revision(Revision::V2025_06_18)).build()
 }
 
-/// On several threads the end of a connection may be seen before it is ready.
+/// On several threads the end of a connection may be seen before it is ready. P29.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_connection_that_ends_right_after_its_handshake_is_replaced() {
     for round in 0..50 {
@@ -68,6 +68,7 @@ async fn a_connection_that_ends_right_after_its_handshake_is_replaced() {
 }
 
 /// A client that only listens asks for nothing, so nothing but the policy starts the server again.
+/// P28.
 #[tokio::test]
 async fn a_restart_that_fails_is_tried_again_without_a_request() {
     let (builder, mut backs) = failing(2);
@@ -90,6 +91,7 @@ async fn a_restart_that_fails_is_tried_again_without_a_request() {
 }
 
 /// However often it fails: one try after the other, not one inside of the other, which would end with the stack.
+/// P28.
 #[tokio::test]
 async fn a_restart_may_fail_very_often() {
     let (builder, mut backs) = failing(20_000);

@@ -63,6 +63,7 @@ async fn roots_of_clients_that_have_none_are_answered_with_none() {
 }
 
 /// A tool that fails after a question that its client does not offer says why in its own words.
+/// C23.
 #[tokio::test]
 async fn the_words_of_a_tool_that_fails_are_never_replaced() {
     let (builder, mut backs) = proxy();

@@ -11,8 +11,17 @@ const LAYERS: &[&str] =
     &["wire", "rpc", "mcp", "driver", "stdio", "service", "server", "client", "http", "command"];
 
 /// Family and size; ids run from 1 without a gap.
-const SCARS: &[(&str, usize)] =
-    &[("F", 27), ("S", 20), ("L", 20), ("C", 20), ("P", 27), ("E", 10), ("W", 11), ("T", 26)];
+const SCARS: &[(&str, usize)] = &[
+    ("F", 27),
+    ("S", 20),
+    ("L", 21),
+    ("C", 23),
+    ("P", 29),
+    ("E", 11),
+    ("W", 11),
+    ("H", 17),
+    ("T", 29),
+];
 
 const RULES: &[(&str, usize)] = &[
     ("STD", 29),

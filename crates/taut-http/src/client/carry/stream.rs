@@ -375,6 +375,7 @@ mod tests {
         std::iter::from_fn(next).take(10).collect()
     }
 
+    /// H11.
     #[test]
     fn sse_06_pauses_grow_unless_there_is_something_new() {
         assert_eq!(pauses(1000, "id: 1\ndata: \n\n"), [1000, 2000, 4000, 8000, 16_000]);
