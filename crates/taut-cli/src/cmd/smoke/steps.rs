@@ -170,7 +170,9 @@ impl Transcript<'_> {
         if let Some(junk) = &seen.first_invalid {
             let (lines, verdict) = match seen.invalid_messages {
                 1 => ("something that is no message".to_owned(), "a stray line".to_owned()),
-                count => (format!("{count} lines that are no messages"), format!("{count} stray lines")),
+                count => {
+                    (format!("{count} lines that are no messages"), format!("{count} stray lines"))
+                }
             };
             let first = if seen.invalid_messages == 1 { "" } else { ", the first" };
             self.aside("stdout", &format!("{lines}{first}: {}", junk.excerpt))?;
