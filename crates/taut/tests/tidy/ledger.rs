@@ -12,7 +12,7 @@ const LAYERS: &[&str] =
 
 /// Family and size; ids run from 1 without a gap.
 const SCARS: &[(&str, usize)] =
-    &[("F", 27), ("S", 20), ("L", 20), ("C", 20), ("P", 27), ("E", 10), ("W", 11), ("T", 26)];
+    &[("F", 28), ("S", 21), ("L", 21), ("C", 20), ("P", 28), ("E", 10), ("W", 11), ("T", 26)];
 
 const RULES: &[(&str, usize)] = &[
     ("STD", 29),
