@@ -18,9 +18,9 @@ fn smoke_says(role: &str, name: &str, text: &str) {
 fn smoke_says_what_else_was_printed_on_stdout() {
     let banner = "38 lines that are no messages, the first: Welcome to the rude server!";
     smoke_says("banner", "stdout", banner);
-    let run_again = run("smoke", &server("2025-11-25 banner")).exits(0);
-    let verdict = run_again.out.lines().last().unwrap();
-    assert!(verdict.contains("38 lines that are no messages on stdout"), "{verdict}");
+    let told = run("smoke", &server("2025-11-25 banner")).exits(0);
+    let verdict = told.out.lines().last().unwrap();
+    assert!(verdict.contains("38 stray lines on stdout"), "{verdict}");
     let json = run("smoke --json", &server("2025-11-25 banner")).exits(0).json();
     assert_eq!(json["junk"]["lines"], 38);
     let quiet = run("smoke", &server("2025-11-25")).exits(0);

@@ -16,7 +16,7 @@ fn with(options: &str, script: &str, ours: &[(&str, &str)]) -> Run {
     command.envs(ours.iter().copied()).output().unwrap().into()
 }
 
-/// T41, P20: what a server needs to reach the network is passed on, but no password.
+/// P20: what a server needs to reach the network is passed on, but no password.
 #[test]
 fn certificates_and_proxies_are_passed_on_and_passwords_are_not() {
     let script = r#"echo "ca=$NODE_EXTRA_CA_CERTS proxy=$HTTPS_PROXY key=$MY_KEY" >&2; exit 3"#;
@@ -34,7 +34,7 @@ fn certificates_and_proxies_are_passed_on_and_passwords_are_not() {
     assert!(!run.err.contains("was not passed on"), "{}", run.err);
 }
 
-/// T41: an npx behind a certificate of a company's own waits for ever where hosts pass on the short list.
+/// An npx behind a certificate of a company's own waits for ever where hosts pass on the short list.
 #[test]
 fn doctor_says_in_which_hosts_a_server_works_that_needs_the_environment() {
     let waits = r#"test -n "$NODE_EXTRA_CA_CERTS" || exec sleep 1000; exec taut serve"#;
@@ -48,7 +48,7 @@ fn doctor_says_in_which_hosts_a_server_works_that_needs_the_environment() {
     assert!(run.out.contains("✗ only hosts that pass on the whole environment"), "{}", run.out);
 }
 
-/// T32: the variable that a server asks for is named, also if it is set nowhere, and whatever it prints besides.
+/// The variable that a server asks for is named, also if it is set nowhere, and whatever it prints besides.
 #[test]
 fn a_variable_that_a_server_asks_for_is_named() {
     let script = r#"echo 'Weather server v1'
@@ -64,7 +64,7 @@ fn a_variable_that_a_server_asks_for_is_named() {
     assert!(run.err.contains("--env WEATHER_API_KEY=\"$WEATHER_API_KEY\""), "{}", run.err);
 }
 
-/// T41: where a certificate is what is wrong, the variables that name one are named, also if they are set nowhere.
+/// Where a certificate is what is wrong, the variables that name one are named, also if they are set nowhere.
 #[test]
 fn a_certificate_that_a_server_does_not_trust_names_the_variable_to_set() {
     let script = "echo 'npm error code UNABLE_TO_VERIFY_LEAF_SIGNATURE' >&2; exit 1";
@@ -82,7 +82,7 @@ fn doctor_shows_a_few_names_of_a_long_environment() {
     assert!(row.len() < 300 && row.contains(" more"), "{row}");
 }
 
-/// T48: a server that reads only headers is reached in seconds, and what is tried is said meanwhile.
+/// A server that reads only headers is reached in seconds, and what is tried is said meanwhile.
 #[test]
 fn a_server_that_reads_only_headers_is_reached_in_seconds() {
     let server = super::server("2025-11-25 headers-only");

@@ -36,6 +36,7 @@ fn started(sleep: &str, many: usize) {
     eventually("the daemons sleep", || sleeping(sleep).len() == many);
 }
 
+/// P30
 #[test]
 fn what_has_left_its_session_ends_with_the_command() {
     let lines =
@@ -53,6 +54,7 @@ fn what_has_left_its_session_ends_with_the_command() {
 }
 
 /// A bridge and a trace, as a host has them: ended by the end of their input.
+/// P30
 #[test]
 fn what_has_left_its_session_ends_with_a_bridge_and_a_trace() {
     for (number, command) in [(11, "bridge"), (12, "trace")] {
@@ -110,6 +112,7 @@ fn a_bridge_ends_what_a_dead_server_has_left_while_it_goes_on() {
 }
 
 /// What hosts and users share says so, whoever starts it.
+/// P30
 #[test]
 fn what_is_to_live_on_does() {
     let (kept, ended) = (sleep(31), sleep(32));

@@ -29,7 +29,7 @@ fn answers_to(input: &str) -> Vec<Value> {
     messages
 }
 
-/// LIF-02, LIF-15.
+/// LIF-02, LIF-15, L22.
 #[test]
 fn a_client_that_says_nothing_of_itself_is_served_in_both_framings() {
     let exchange = [
@@ -61,6 +61,7 @@ fn outcomes(answers: &[Value]) -> (Vec<u64>, Vec<&Value>) {
     (served, answers.iter().filter_map(|answer| answer.get("error")).collect())
 }
 
+/// F28
 #[test]
 fn one_wrong_length_does_not_end_a_framed_conversation() {
     let ping = r#"{"jsonrpc":"2.0","id":99,"method":"ping"}"#;
@@ -158,6 +159,7 @@ fn a_home_that_is_no_folder_stops_nothing() {
     }
 }
 
+/// F28
 #[test]
 fn a_hundred_wrong_lengths_among_good_frames_cost_a_hundred_messages() {
     let mut input = framed(INITIALIZE);
@@ -180,6 +182,7 @@ fn f3_a_byte_order_mark_behind_a_bad_header_costs_no_request() {
     assert_eq!((served, errors.len()), (vec![1, 2], 1));
 }
 
+/// S21
 #[test]
 fn what_was_accepted_is_finished_at_the_end_of_input_and_a_limit_says_what_it_drops() {
     let call = |id: u64, steps: u64, ms: u64| {

@@ -71,6 +71,30 @@ fn one_signal_ends_a_command_in_every_form_of_output() {
     }
 }
 
+/// The same where the pipe was full before: the document of the interrupt is the first that does not fit.
+#[test]
+fn one_signal_ends_a_command_whose_stdout_was_full_before() {
+    use std::io::BufRead as _;
+    for sent in [Signal::TERM, Signal::INT] {
+        let (_reader, mut writer) = std::io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        // First in large pieces, then to the last byte.
+        for piece in [&[b' '; 4096][..], &[b' ']] {
+            while writer.write(piece).is_ok() {}
+        }
+        rustix::io::ioctl_fionbio(&writer, false).unwrap();
+        let mut command = big("call slow steps=1000 step_ms=1000 --json --debug");
+        let mut child = command.stdout(writer).spawn().unwrap();
+        let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+        let mut lines = stderr.lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("send json=") && line.contains("tools/call")));
+        let rest = std::thread::spawn(move || lines.count());
+        signal(&child, sent);
+        assert_eq!(ends(&mut child), 130, "{sent:?}");
+        rest.join().unwrap();
+    }
+}
+
 #[test]
 fn a_full_stdout_does_not_keep_max_time_away() {
     let mut child = big("call big bytes=1000000 --max-time 2s").spawn().unwrap();

@@ -123,7 +123,7 @@ fn smoke_says_when_no_tool_was_called_and_how_to_call_one() {
     assert!(demo("smoke").exits(0).out.contains("✓ it works: "));
 }
 
-/// T50: what a server says of a refusal beside its message is what a person needs.
+/// What a server says of a refusal beside its message is what a person needs.
 #[test]
 fn the_data_of_an_error_is_shown_masked_and_bounded() {
     let refusing = |data: &Value| {

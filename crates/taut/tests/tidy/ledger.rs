@@ -12,11 +12,11 @@ const LAYERS: &[&str] =
 
 /// Family and size; ids run from 1 without a gap.
 const SCARS: &[(&str, usize)] = &[
-    ("F", 27),
-    ("S", 20),
-    ("L", 21),
+    ("F", 28),
+    ("S", 21),
+    ("L", 22),
     ("C", 23),
-    ("P", 29),
+    ("P", 30),
     ("E", 11),
     ("W", 11),
     ("H", 17),

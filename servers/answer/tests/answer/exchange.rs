@@ -42,7 +42,7 @@ pub(crate) fn framed(message: &str) -> String {
     format!("Content-Length: {}\r\n\r\n{message}", message.len())
 }
 
-/// What was asked before the end of input is answered, however long that takes; a limit says what it drops.
+/// S21: What was asked before the end of input is answered, however long that takes; a limit says what it drops.
 #[test]
 fn the_end_of_input_drops_only_what_a_limit_says() {
     let input = format!(

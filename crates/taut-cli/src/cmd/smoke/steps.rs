@@ -168,13 +168,15 @@ impl Transcript<'_> {
     fn besides(&mut self, client: &Client) -> Result<(), Problem> {
         let seen = client.diagnostics();
         if let Some(junk) = &seen.first_invalid {
-            let lines = match seen.invalid_messages {
-                1 => "something that is no message".to_owned(),
-                count => format!("{count} lines that are no messages"),
+            let (lines, verdict) = match seen.invalid_messages {
+                1 => ("something that is no message".to_owned(), "a stray line".to_owned()),
+                count => {
+                    (format!("{count} lines that are no messages"), format!("{count} stray lines"))
+                }
             };
             let first = if seen.invalid_messages == 1 { "" } else { ", the first" };
             self.aside("stdout", &format!("{lines}{first}: {}", junk.excerpt))?;
-            self.summary.push(format!("{lines} on stdout"));
+            self.summary.push(format!("{verdict} on stdout"));
             self.report.insert(
                 "junk".into(),
                 json!({ "lines": seen.invalid_messages, "first": junk.excerpt }),
