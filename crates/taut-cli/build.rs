@@ -27,13 +27,19 @@ fn main() {
         && var("HOST") == var("TARGET");
     let flags = var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let other_linker = var_os("RUSTC_LINKER").is_some() || flags.contains("link");
-    if !measured || other_linker {
+    // packaging/programs has tried it with the linker that it sets, and says so.
+    println!("cargo::rerun-if-env-changed=TAUT_START_ORDER");
+    let tried = var_os("TAUT_START_ORDER").is_some();
+    if !measured || (other_linker && !tried) {
         return;
     }
     // Nothing to relocate at each start.
     println!("cargo::rustc-link-arg-bins=-no-pie");
     side_by_side();
-    link_unwinder();
+    // Another linker brings its own.
+    if !other_linker {
+        link_unwinder();
+    }
 }
 
 /// The commit that an optimised program is built from: of this checkout, or as cargo noted it in a package. Other builds
