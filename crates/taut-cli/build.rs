@@ -43,7 +43,7 @@ fn main() {
 }
 
 /// The commit that an optimised program is built from: of this checkout, or as cargo noted it in a package. Other builds
-/// would have to be made again after each commit.
+/// would have to be made again after each commit. Sources that lie unpacked in another checkout do not have its commit.
 fn commit() -> String {
     if !var("OPT_LEVEL").is_ok_and(|level| level == "3") {
         return String::new();
@@ -53,14 +53,17 @@ fn commit() -> String {
         return commit.map(|commit| commit[..12].to_owned()).unwrap_or_default();
     }
     let git = |words: &[&str]| {
-        let said = Command::new("git").arg("rev-parse").args(words).output();
+        let said = Command::new("git").args(words).output();
         said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
     };
-    let log = git(&["--git-path", "logs/HEAD"]);
+    if git(&["ls-files", "build.rs"]).is_empty() {
+        return String::new();
+    }
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"]);
     if Path::new(&log).is_file() {
         println!("cargo::rerun-if-changed={log}");
     }
-    git(&["--short=12", "HEAD"])
+    git(&["rev-parse", "--short=12", "HEAD"])
 }
 
 fn hex(byte: u8) -> bool {
