@@ -27,17 +27,23 @@ fn main() {
         && var("HOST") == var("TARGET");
     let flags = var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let other_linker = var_os("RUSTC_LINKER").is_some() || flags.contains("link");
-    if !measured || other_linker {
+    // packaging/programs has tried it with the linker that it sets, and says so.
+    println!("cargo::rerun-if-env-changed=TAUT_START_ORDER");
+    let tried = var_os("TAUT_START_ORDER").is_some();
+    if !measured || (other_linker && !tried) {
         return;
     }
     // Nothing to relocate at each start.
     println!("cargo::rustc-link-arg-bins=-no-pie");
     side_by_side();
-    link_unwinder();
+    // Another linker brings its own.
+    if !other_linker {
+        link_unwinder();
+    }
 }
 
 /// The commit that an optimised program is built from: of this checkout, or as cargo noted it in a package. Other builds
-/// would have to be made again after each commit.
+/// would have to be made again after each commit. Sources that lie unpacked in another checkout do not have its commit.
 fn commit() -> String {
     if !var("OPT_LEVEL").is_ok_and(|level| level == "3") {
         return String::new();
@@ -47,14 +53,17 @@ fn commit() -> String {
         return commit.map(|commit| commit[..12].to_owned()).unwrap_or_default();
     }
     let git = |words: &[&str]| {
-        let said = Command::new("git").arg("rev-parse").args(words).output();
+        let said = Command::new("git").args(words).output();
         said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned()).unwrap_or_default()
     };
-    let log = git(&["--git-path", "logs/HEAD"]);
+    if git(&["ls-files", "build.rs"]).is_empty() {
+        return String::new();
+    }
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"]);
     if Path::new(&log).is_file() {
         println!("cargo::rerun-if-changed={log}");
     }
-    git(&["--short=12", "HEAD"])
+    git(&["rev-parse", "--short=12", "HEAD"])
 }
 
 fn hex(byte: u8) -> bool {

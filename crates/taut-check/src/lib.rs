@@ -9,6 +9,12 @@
 //! # }
 //! ```
 //!
+//! It is for tests of servers and clients that are written in Rust, and the part behind `taut check` of
+//! [`taut-cli`](https://docs.rs/taut-cli), which is for all others. Servers and clients are written with
+//! [`taut`](https://docs.rs/taut), [`taut-http`](https://docs.rs/taut-http) carries them over HTTP, and
+//! [`taut-trace`](https://docs.rs/taut-trace) reads captures. There are no features to choose (`peers` is for our own
+//! tests). Guides in the repository: `docs/check.md`, `docs/guides/testing.md`.
+//!
 //! A check is data with a judge ([`Check`]): the rules that it proves, the revisions that it applies
 //! to, what is sent, and who suffers if it fails. [`checks`] has them all. A server is started at most
 //! [`MAX_STARTS`] times; nothing is called that was not allowed with [`ServerCheck::call`].

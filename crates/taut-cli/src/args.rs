@@ -80,7 +80,7 @@ pub(crate) enum Sub {
     /// Show the servers in the configuration files of hosts, by name.
     Servers(Servers),
     /// Measure how fast a server is, compared with others.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     Bench(crate::cmd::bench::options::Bench),
     /// Run the demo server, which has one of each thing that MCP has.
     Serve(crate::cmd::serve::Serve),
@@ -115,7 +115,7 @@ macro_rules! options {
             Self::Trace(_) | Self::Bridge(_) | Self::Fleet(_) => None,
             #[cfg(feature = "login")]
             Self::Login(_) | Self::Logout(_) | Self::Logins(_) => None,
-            #[cfg(target_os = "linux")]
+            #[cfg(all(target_os = "linux", not(taut_portable)))]
             Self::Bench(_) => None,
         }
     };
@@ -129,7 +129,7 @@ impl Sub {
     /// Whether a server's command may follow two dashes.
     pub(crate) fn takes_server(&self) -> bool {
         match self {
-            #[cfg(target_os = "linux")]
+            #[cfg(all(target_os = "linux", not(taut_portable)))]
             Self::Bench(_) => true,
             Self::Trace(trace) => trace.takes_server(),
             Self::Bridge(_) | Self::Fleet(_) => true,
@@ -141,7 +141,7 @@ impl Sub {
     pub(crate) fn is_discreet(&self) -> bool {
         match self {
             Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_) | Self::Check(_) => true,
-            #[cfg(target_os = "linux")]
+            #[cfg(all(target_os = "linux", not(taut_portable)))]
             Self::Bench(_) => true,
             _ => false,
         }

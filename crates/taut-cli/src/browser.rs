@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 static STARTED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 /// Whether this process group is that of a browser that was started here.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 pub(crate) fn has_started(group: u32) -> bool {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner).contains(&group)
 }

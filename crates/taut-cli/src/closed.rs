@@ -13,24 +13,24 @@ pub(crate) fn stdout() -> Option<std::io::Error> {
     CLOSED.load(Ordering::Relaxed).then(error)
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn error() -> std::io::Error {
     rustix::io::Errno::BADF.into()
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(taut_portable))))]
 fn error() -> std::io::Error {
     std::io::Error::other("stdout is closed")
 }
 
 // SAFETY: the loader calls what stands in this section, with any arguments, before `main`. The function asks the
 // system about one descriptor and sets a flag; it uses nothing of Rust's runtime.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = look;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 extern "C" fn look() {
     use rustix::stdio::stdout as first_descriptor;
     let closed = rustix::io::fcntl_getfd(first_descriptor()).is_err();

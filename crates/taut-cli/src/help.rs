@@ -35,7 +35,7 @@ Exit codes:
 
 /// The help of `taut` itself, with what this system has.
 pub(crate) fn taut() -> String {
-    if cfg!(target_os = "linux") {
+    if cfg!(all(target_os = "linux", not(taut_portable))) {
         return TAUT.to_owned();
     }
     let lines: Vec<&str> = TAUT.lines().filter(|line| !line.contains("taut bench")).collect();

@@ -6,12 +6,12 @@
 /// The variable by which a process says that it is to live on, if it is 1.
 pub(crate) const LIVES_ON: &str = "TAUT_LEAVE_RUNNING";
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(taut_portable))))]
 pub(crate) use elsewhere::{Sweeper, end, keep_swept};
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 pub(crate) use linux::{Sweeper, end, keep_swept, stays};
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 mod linux {
     use std::collections::{HashMap, HashSet};
     use std::time::{Duration, Instant};
@@ -165,7 +165,7 @@ mod linux {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(taut_portable))))]
 mod elsewhere {
     use std::time::Duration;
 

@@ -1,5 +1,11 @@
 //! The command `taut`: try, check and debug any MCP server.
 //!
+//! `cargo install taut-cli`, then `taut help`. Features: `http` and `login` (both on), `fleet` (many machines).
+//! It is built on [`taut`](https://docs.rs/taut), the library for servers and clients,
+//! [`taut-http`](https://docs.rs/taut-http), [`taut-check`](https://docs.rs/taut-check),
+//! [`taut-trace`](https://docs.rs/taut-trace) and, for fleets, [`taut-nats`](https://docs.rs/taut-nats). Guides in the
+//! repository: `docs/command.md`, `docs/cures.md`, `docs/does-not-connect.md`.
+//!
 //! Only leads from what was typed (`args.rs`) to the one file in `cmd/` that does it, and from what
 //! comes of it to an exit code (`problem.rs`).
 
@@ -127,7 +133,7 @@ fn run(typed: Vec<OsString>) -> Exit {
         Sub::Logins(args) => finish(&output, || cmd::login::logins(&output, &args)),
         Sub::Check(args) => finish(&output, || cmd::check::run(&output, &args)),
         Sub::Doctor(args) => finish(&output, || cmd::doctor::run(&output, &args)),
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(taut_portable)))]
         Sub::Bench(args) => {
             args.env.iter().for_each(|(name, value)| secrets::hide(name, value));
             finish(&output, || cmd::bench::run(&output, args))

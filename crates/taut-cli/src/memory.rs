@@ -38,7 +38,7 @@ impl GiveBack {
     }
 }
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", not(taut_portable)))]
 fn give_back() {
     // SAFETY: the declaration is that of glibc's malloc.h. It may be called at any time, from any thread.
     unsafe extern "C" {
@@ -47,5 +47,5 @@ fn give_back() {
     malloc_trim(0);
 }
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[cfg(not(all(target_os = "linux", target_env = "gnu", not(taut_portable))))]
 fn give_back() {}

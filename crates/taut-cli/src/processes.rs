@@ -4,13 +4,13 @@
 //! because numbers are used again.
 
 use std::fmt;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 use std::sync::atomic::{AtomicBool, Ordering};
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 use std::time::{Duration, Instant};
 
 /// Whether this system tells what a process has started.
-pub(crate) const LISTED: bool = cfg!(target_os = "linux");
+pub(crate) const LISTED: bool = cfg!(all(target_os = "linux", not(taut_portable)));
 
 /// A process of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Process {
     /// Whether it left the server's session, so that no host would find it.
     pub(crate) escaped: bool,
     parent: u32,
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     group: u32,
     session: u32,
     /// When it was started, in ticks since the system was.
@@ -67,7 +67,7 @@ pub(crate) fn left(root: u32, family: &[Process]) -> Vec<Process> {
 /// From now on a process of a server whose parent has ended becomes our child, whatever session it is in, so
 /// that it can be found.
 pub(crate) fn adopt_orphans() {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     {
         // Where the system refuses it, what stays in a server's session is still found.
         let ours = rustix::process::getpid();
@@ -76,13 +76,13 @@ pub(crate) fn adopt_orphans() {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 
 /// What servers have left behind and became our child, with what it has started. `servers` have the numbers of
 /// all servers that were started.
 pub(crate) fn adopted(servers: &[u32]) -> Vec<Process> {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     if ADOPTS.load(Ordering::SeqCst) {
         let all = all();
         let heirs = descendants(&all, std::process::id(), &lives_on);
@@ -95,25 +95,25 @@ pub(crate) fn adopted(servers: &[u32]) -> Vec<Process> {
 }
 
 /// Whether orphans become our children.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 pub(crate) fn adopts() -> bool {
     ADOPTS.load(Ordering::SeqCst)
 }
 
 /// Whether a process is a child of ours that was left behind: no server that runs, and not opened by us.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 pub(crate) fn is_adopted(process: &Process, servers: &[u32]) -> bool {
     process.parent == std::process::id() && !servers.contains(&process.pid) && !is_ours(process)
 }
 
 /// What is to be ended with the command: all that it has started, but for what lives on, with all that this has started.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 pub(crate) fn left_to_us() -> Vec<Process> {
     descendants(&all(), std::process::id(), &|process| is_ours(process) || lives_on(process))
 }
 
 /// Whether it has left its server, and is to live on.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn lives_on(process: &Process) -> bool {
     let servers = taut::process::running().unwrap_or_default();
     let of_server = servers.contains(&process.pid) || servers.contains(&process.session);
@@ -122,13 +122,13 @@ fn lives_on(process: &Process) -> bool {
 }
 
 /// Whether it belongs to us and not to a server: a browser that shows a page.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn is_ours(process: &Process) -> bool {
     crate::browser::has_started(process.group)
 }
 
 /// All that a process has started, by their parents, but for what is `spared`, with all that this has started.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn descendants(all: &[Process], root: u32, spared: &dyn Fn(&Process) -> bool) -> Vec<Process> {
     let mut found: Vec<Process> = Vec::new();
     let mut parents = vec![root];
@@ -166,14 +166,14 @@ pub(crate) struct Place {
     pub(crate) session: u32,
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 pub(crate) fn place(pid: u32) -> Option<Place> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(2).map(str::parse);
     Some(Place { group: fields.next()?.ok()?, session: fields.next()?.ok()? })
 }
 
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, not(all(target_os = "linux", not(taut_portable)))))]
 #[expect(clippy::disallowed_methods, reason = "only Linux has namespaces of processes")]
 pub(crate) fn place(pid: u32) -> Option<Place> {
     use rustix::process::{Pid, getpgid, getsid};
@@ -202,7 +202,7 @@ fn look(pid: u32) -> Option<(Process, bool)> {
         name,
         escaped: false,
         parent: fields.get(1)?.parse().ok()?,
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(taut_portable)))]
         group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         born: fields.get(19)?.parse().ok()?,
@@ -217,23 +217,23 @@ pub(crate) fn is_stopped(pid: u32) -> bool {
 }
 
 /// How long the servers may take to be gone after SIGKILL.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 const KILLED: Duration = Duration::from_secs(1);
 
 /// Kills the servers that this process has started, with all that they have started, and waits until they
 /// are gone.
 pub(crate) fn kill_servers() {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     kill_children(|process| is_ours(process) || lives_on(process));
 }
 
 /// Kills everything that this process has started, and waits until it is gone.
 pub(crate) fn kill_all() {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     kill_children(lives_on);
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn kill_children(spared: impl Fn(&Process) -> bool) {
     use rustix::process::{Pid, Signal, kill_process_group};
     let (ours, began) = (std::process::id(), Instant::now());

@@ -5,6 +5,11 @@
 //! [`taut::Client`]s whose requests travel over NATS, one by one, to whichever worker takes them. Only
 //! requests of revision 2026-07-28 travel, because each of them stands for itself.
 //!
+//! Servers are written with [`taut`](https://docs.rs/taut). Where one machine is enough,
+//! [`taut-http`](https://docs.rs/taut-http) serves them to many clients. The command `taut`
+//! ([`taut-cli`](https://docs.rs/taut-cli), feature `fleet`) has `taut worker` and `taut fleet`. There are no features
+//! to choose (`broker-tests` is for our own tests). Guides in the repository: `docs/guides/fleet.md`, `docs/scale.md`.
+//!
 //! | file | what it knows |
 //! |---|---|
 //! | `names` | names of services, workers and calls, and their subjects; pure |

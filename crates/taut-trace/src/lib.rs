@@ -4,6 +4,10 @@
 //! other event, with its time (docs/trace-format.md). A [`Recorder`] writes one beside those who carry
 //! the bytes, without making them wait; [`Capture`] reads one.
 //!
+//! It is the part behind `taut trace` of [`taut-cli`](https://docs.rs/taut-cli). Servers and clients are written with
+//! [`taut`](https://docs.rs/taut), and [`taut-check`](https://docs.rs/taut-check) tests them. There are no features to
+//! choose. Guides in the repository: `docs/trace.md`, `docs/trace-format.md`.
+//!
 //! Everything but [`Recorder`] is pure: bytes and times are arguments. Of the `taut` library only the
 //! decoder of frames and what hides secrets are used (`ours.rs`).
 

@@ -4,6 +4,16 @@
 //! wrong on one side does not harm the other: bad input, floods, hangs and crashes end a message, or at
 //! worst the connection, with a reason that a person can read.
 //!
+//! | beside it | for |
+//! |---|---|
+//! | features | `server` and `client` (both on), `validate`, `tokio`: [below](#features) |
+//! | [`taut-http`](https://docs.rs/taut-http) | the same servers and clients over HTTP, with logins |
+//! | [`taut-nats`](https://docs.rs/taut-nats) | servers on many machines |
+//! | [`taut-check`](https://docs.rs/taut-check) | tests of a server or a client against the specification |
+//! | [`taut-trace`](https://docs.rs/taut-trace) | captures of sessions |
+//! | [`taut-cli`](https://docs.rs/taut-cli) | the command `taut`: try, check and debug any server |
+//! | guides | `docs/guides` of the repository: `first-server`, `host`, `asking`, `testing` |
+//!
 //! # A server
 //!
 //! ```no_run
@@ -123,7 +133,10 @@ mod threaded;
 pub mod transport;
 #[cfg(all(
     feature = "tokio",
-    any(target_os = "linux", target_os = "android", all(unix, feature = "client"))
+    any(
+        all(any(target_os = "linux", target_os = "android"), not(taut_portable)),
+        all(unix, feature = "client")
+    )
 ))]
 mod width;
 #[cfg(all(windows, feature = "tokio"))]

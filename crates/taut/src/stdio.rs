@@ -16,7 +16,7 @@ use crate::threaded;
 
 #[cfg(windows)]
 mod console;
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
 mod ready;
 #[cfg(unix)]
 mod signals;
@@ -39,12 +39,12 @@ use signals::Signals;
 pub(crate) use stderr::say;
 
 #[cfg(test)]
-#[cfg(any(target_os = "linux", windows))]
+#[cfg(any(all(target_os = "linux", not(taut_portable)), windows))]
 #[path = "stdio/tests/tail.rs"]
 mod tail;
 // About Linux itself: descriptors, signals and `/proc`. Windows: `windows/tests.rs`.
 #[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 mod tests;
 
 worded! {
@@ -207,7 +207,7 @@ pub(crate) enum Input {
     /// It was not open at start: nothing will ever come.
     Closed,
     /// A pipe or a socket, driven by readiness.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
     Ready(ready::ReadHalf),
     /// Anything else, read by a thread.
     Thread(threaded::ReadHalf),
@@ -217,7 +217,7 @@ impl Source for Input {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         match self {
             Self::Closed => Poll::Ready(Ok(0)),
-            #[cfg(any(target_os = "linux", target_os = "android"))]
+            #[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
             Self::Ready(half) => half.poll_read(cx, buf),
             Self::Thread(half) => half.poll_read(cx, buf),
         }
@@ -229,7 +229,7 @@ pub(crate) enum Output {
     /// It was not open at start: nobody reads.
     Closed,
     /// A pipe or a socket, driven by readiness.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
     Ready(ready::WriteHalf),
     /// Anything else, written by a thread.
     Thread(threaded::WriteHalf),
@@ -239,7 +239,7 @@ impl Sink for Output {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-            #[cfg(any(target_os = "linux", target_os = "android"))]
+            #[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
             Self::Ready(half) => half.poll_write(cx, bytes),
             Self::Thread(half) => half.poll_write(cx, bytes),
         }
@@ -255,7 +255,7 @@ impl Sink for Output {
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Closed => Poll::Ready(()),
-            #[cfg(any(target_os = "linux", target_os = "android"))]
+            #[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
             Self::Ready(half) => half.poll_gone(cx),
             Self::Thread(half) => half.poll_gone(cx),
         }

@@ -13,7 +13,7 @@ const USUAL: usize = 64 << 10;
 
 /// How many bytes it holds once it is wide. A larger pipe would gain little, and would count towards the
 /// user's limit.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
 const WIDE: usize = 512 << 10;
 
 /// One end of a pipe, as far as its width goes.
@@ -50,7 +50,7 @@ impl Width {
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
 fn widen(pipe: impl AsFd) {
     use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
     // Another size was chosen by somebody on purpose. If the limit is reached, the pipe stays as it is.
@@ -60,11 +60,11 @@ fn widen(pipe: impl AsFd) {
 }
 
 /// Elsewhere the kernel decides by itself.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(taut_portable))))]
 fn widen(_: impl AsFd) {}
 
 // About Linux itself: only its pipes can be widened.
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(taut_portable)))]
 mod tests {
     use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size, pipe};
 

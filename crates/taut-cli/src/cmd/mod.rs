@@ -1,6 +1,6 @@
 //! One file per command: what it asks the server, and how the answer is shown.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 pub(crate) mod bench;
 pub(crate) mod bridge;
 pub(crate) mod call;

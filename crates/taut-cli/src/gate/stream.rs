@@ -30,7 +30,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Our own text is written to a pipe only if no more than this waits in it: the rest is for what the server says.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 const OWN: u64 = 8 << 10;
 
 /// Whether our own text on stderr gives way to what a server says there.
@@ -288,7 +288,7 @@ impl Stream {
 }
 
 /// Whether so many bytes of our own leave stderr the room that a server may need.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn has_room(bytes: usize) -> bool {
     use rustix::fs::{FileType, fstat};
     let stderr = rustix::stdio::stderr();
@@ -299,7 +299,7 @@ fn has_room(bytes: usize) -> bool {
 }
 
 /// Other systems do not say how much waits in a pipe.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(taut_portable))))]
 const fn has_room(_: usize) -> bool {
     true
 }

@@ -135,7 +135,7 @@ fn a_server_behind_trace_that_ignores_signals_is_killed_and_that_is_said() {
 /// F9: the page promised options that some commands do not have.
 #[test]
 // About Linux itself: `taut bench`.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn the_table_of_options_is_true_for_every_command() {
     const TEN: [&str; 10] = [
         "smoke", "list", "call", "read", "prompt", "complete", "shell", "watch", "doctor", "check",
@@ -221,7 +221,7 @@ fn hints_can_be_typed_as_they_are() {
         ("trace veiw nowhere", "did you mean taut trace view?"),
         ("watch --count 0 demo", "invalid value '0' for '--count <N>': expected 1 or more\n"),
         ("check --only rcp demo", "there is no check \"rcp\"; did you mean rpc?\n"),
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(taut_portable)))]
         ("bench --compare x demo", "expected NAME=COMMAND, such as cat=cat\n"),
         ("servers zz", "try: `taut servers` shows all of them, -v also where they may be"),
         ("list demo --debug=/no/such/file", "try: name a file in a folder that exists"),
@@ -325,7 +325,7 @@ fn a_start_that_is_interrupted_says_that_once_more_kills() {
 /// A build without optimisation measures itself; the release profile is one.
 #[test]
 // About Linux itself: `taut bench`.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn bench_of_a_build_that_is_not_optimised_says_so() {
     let ran = run("bench --quick --only list --cores one demo", &[]).exits(0);
     let slow = matches!(env!("TAUT_OPT_LEVEL"), "0" | "1");

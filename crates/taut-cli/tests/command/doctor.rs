@@ -531,7 +531,7 @@ fn what_a_dying_server_says_on_stdout_is_shown() {
 /// What has left the session of its server is found all the same, told, and ended.
 #[test]
 // About Linux itself: what is left behind is found in `/proc`.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn what_has_left_the_session_of_its_server_is_named() {
     for (what, end, code) in [(1, "sleep 0.2; exit 1", 4), (2, "exec taut serve", 0)] {
         let sleep = format!("{what}000{}", std::process::id());

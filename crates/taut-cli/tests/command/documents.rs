@@ -84,7 +84,7 @@ fn commands_without_a_server_print_one_document_also_if_they_fail() {
     fails("trace replay --json /no/such/a demo", none, 2);
     fails("check --json --explain nothing", none, 2);
     fails("check --json --baseline /no/such/folder/file demo", none, 2);
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     {
         fails("bench --json dmeo", none, 2);
         fails("bench --json --plot /no/such/x.svg demo", none, 2);

@@ -173,8 +173,8 @@ fn the_error_of_a_crash_has_no_stderr_of_the_server_behind_a_token() {
 
 /// T33: bench takes --call and --args as its siblings do.
 #[test]
-// About Unix itself: `taut bench` measures with what Linux tells of processes.
-#[cfg(target_os = "linux")]
+// About Linux itself: only there is `taut bench`.
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn bench_measures_a_call_with_fixed_arguments() {
     let words = [
         "bench",

@@ -22,8 +22,8 @@ mod answers;
 mod asker;
 #[cfg(feature = "login")]
 mod authority;
-// About Unix itself: `taut bench` measures with its system calls.
-#[cfg(unix)]
+// About Linux itself: only there is `taut bench`.
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 mod bench;
 mod besides;
 // About Unix itself: signals, and `/proc` tells what is left. `tests/windows.rs` has a bridge on Windows.
@@ -58,7 +58,7 @@ mod hosts;
 #[cfg(feature = "http")]
 mod http;
 // About Linux itself: children are adopted there.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 mod leftovers;
 mod lint;
 mod literal;

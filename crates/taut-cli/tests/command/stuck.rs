@@ -177,7 +177,7 @@ fn within(seconds: u32, line: &str, server: &[String]) -> Run {
 /// over, whatever the command was doing.
 #[test]
 // About Linux itself: what is left behind is found in `/proc`.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn max_time_is_a_hard_limit_and_nothing_of_the_server_is_left() {
     let sleep = format!("sleep 3000{}", std::process::id());
     let deaf = format!("trap '' TERM INT HUP; setsid {sleep} & (setsid {sleep} &) ; ");

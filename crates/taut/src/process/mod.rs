@@ -181,7 +181,7 @@ impl Child {
     /// Waits for its end, as often and from as many places as wanted. By then the end of stderr is in
     /// [`Child::tail`] (E4).
     #[cfg(test)]
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     fn exited(&self) -> impl Future<Output = ExitStatus> + Send + 'static {
         let ended = self.wait();
         async move { ended.await.exit }
@@ -233,5 +233,5 @@ fn container(command: &Command) -> Option<String> {
 
 // About Linux itself: signals, sessions and `/proc`. Windows: `tests/client/windows.rs`.
 #[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 mod tests;

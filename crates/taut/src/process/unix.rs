@@ -56,17 +56,17 @@ pub(super) fn start(command: &Command, found: &Found) -> io::Result<(Process, [P
 fn prepare(process: &mut std::process::Command, name: &OsStr) {
     // What a shell would pass on: programs that go by the name they are called by see it.
     process.arg0(name);
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     let us = rustix::process::getpid();
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", not(taut_portable))))]
     let open = open_descriptors();
     let in_child = move || -> io::Result<()> {
         rustix::process::setsid()?;
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(taut_portable)))]
         close_all_on_exec();
-        #[cfg(not(target_os = "linux"))]
+        #[cfg(not(all(target_os = "linux", not(taut_portable))))]
         open.iter().copied().for_each(close_on_exec);
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(taut_portable)))]
         {
             use rustix::process::{getppid, set_parent_process_death_signal};
             set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -86,7 +86,7 @@ fn prepare(process: &mut std::process::Command, name: &OsStr) {
 
 /// Marks every descriptor above stderr to be closed by exec. Rust opens its own that way; those that
 /// this process was given by its parent, or that other languages opened, may not be.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn close_all_on_exec() {
     use rustix::fs::{Mode, OFlags, RawDir, open};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -104,14 +104,14 @@ fn close_all_on_exec() {
 
 /// The same for this process itself, before it starts others.
 pub(super) fn close_inherited_on_exec() {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     close_all_on_exec();
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", not(taut_portable))))]
     open_descriptors().into_iter().for_each(close_on_exec);
 }
 
 /// The descriptors that are open now.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(taut_portable))))]
 fn open_descriptors() -> Vec<std::os::fd::RawFd> {
     let entries = std::fs::read_dir("/dev/fd").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -207,7 +207,7 @@ impl Process {
 pub(super) enum ExitWatch {
     /// The kernel makes a descriptor readable. It is no pipe and is never read: this is the one
     /// type that has a safe way to wait for any descriptor we own.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     Pidfd(Receiver),
     /// A thread waits: macOS, the BSDs, and Linux before 5.3.
     Thread(oneshot::Receiver<()>),
@@ -216,7 +216,7 @@ pub(super) enum ExitWatch {
 impl ExitWatch {
     /// Watches a process, in the best way there is.
     pub(super) fn new(process: &Arc<Process>) -> io::Result<Self> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(taut_portable)))]
         {
             use rustix::process::{PidfdFlags, pidfd_open};
             if let Ok(fd) = pidfd_open(process.pid, PidfdFlags::empty()) {
@@ -240,7 +240,7 @@ impl ExitWatch {
     /// Ready once the process has exited.
     pub(super) fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
-            #[cfg(target_os = "linux")]
+            #[cfg(all(target_os = "linux", not(taut_portable)))]
             // An error means that the reactor goes down. The task that polls this goes down with it.
             Self::Pidfd(fd) => match ready!(fd.poll_read_ready(cx)) {
                 Ok(()) => Poll::Ready(()),
@@ -338,7 +338,8 @@ impl WritePipe {
     pub(super) fn gauge(&self) -> impl Fn() -> Option<u64> + Send + Sync + 'static {
         let pipe = Arc::downgrade(&self.pipe);
         move || {
-            let pipe = pipe.upgrade().filter(|_| cfg!(target_os = "linux"))?;
+            let counts = cfg!(all(target_os = "linux", not(taut_portable)));
+            let pipe = pipe.upgrade().filter(|_| counts)?;
             rustix::io::ioctl_fionread(&*pipe).ok()
         }
     }

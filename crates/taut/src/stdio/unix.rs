@@ -80,7 +80,7 @@ impl Wire {
 }
 
 fn open_input(fd: OwnedFd) -> io::Result<Input> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
     let fd = match super::ready::ReadHalf::open(fd) {
         Ok(half) => return Ok(Input::Ready(half)),
         Err(fd) => fd,
@@ -89,7 +89,7 @@ fn open_input(fd: OwnedFd) -> io::Result<Input> {
 }
 
 fn open_output(fd: OwnedFd) -> io::Result<Output> {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(all(any(target_os = "linux", target_os = "android"), not(taut_portable)))]
     let fd = match super::ready::WriteHalf::open(fd) {
         Ok(half) => return Ok(Output::Ready(half)),
         Err(fd) => fd,

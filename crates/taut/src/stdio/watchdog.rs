@@ -59,7 +59,7 @@ impl Watchdog {
 }
 
 /// Watches signals alone.
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(taut_portable)))]
 pub(super) fn watch_signals(signals: Guard) -> io::Result<()> {
     Thread { watched: None, signals: Some(signals) }.start()
 }
@@ -172,9 +172,9 @@ impl Drop for WatchedLoop {
 
 /// Nothing is to be read here: that the other side has gone is told in any case, and on Linux also
 /// that it has closed its half of a socket.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 const END: PollFlags = PollFlags::RDHUP;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(taut_portable))))]
 const END: PollFlags = PollFlags::empty();
 
 /// The stderr of the process, and what stands in its place while it is full.

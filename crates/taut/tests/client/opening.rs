@@ -69,7 +69,7 @@ async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
 /// L4: what it was never told cannot be what it ended of. A second start would take as long as the first.
 #[tokio::test]
 // About Unix itself: Linux tells how much of a pipe was read, and a shell plays the server.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 async fn a_program_that_ends_without_having_read_the_probe_is_started_once() {
     let starts = async |script: &str| {
         let events = Seen::default();

@@ -154,6 +154,11 @@ fn a_test_that_is_not_for_windows_says_why() {
 }
 
 #[test]
+fn what_only_linux_has_can_be_left_out() {
+    assert_clean(&systems::not_left_out(&tree()));
+}
+
+#[test]
 fn every_scar_says_where_it_is_proven() {
     let tree = tree();
     assert_clean(&ledger::check(file(&tree, "docs/scars.md"), &ledger::scars(), 3, &tree));

@@ -1,4 +1,5 @@
-//! What belongs to one system: where `unsafe` may stand, and that a test which is left out on Windows says why.
+//! What belongs to one system: where `unsafe` may stand, that a test which is left out on Windows says why, and that
+//! what only Linux has can be left out.
 
 use crate::{File, Problem};
 
@@ -93,6 +94,22 @@ fn explains(text: &str) -> bool {
     REASONS.iter().any(|reason| text.contains(reason))
 }
 
+/// What only Linux has must be absent with the cfg `taut_portable`, or `scripts/portable` would not test what a Mac has.
+pub(crate) fn not_left_out(tree: &[File]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let product = |file: &&File| file.path.starts_with("crates/") && file.path.contains("/src/");
+    for file in tree.iter().filter(product).filter(|file| file.path.ends_with(".rs")) {
+        for (number, line) in file.text.lines().enumerate() {
+            if line.contains("target_os = \"linux\"") && !line.contains("not(taut_portable)") {
+                let what =
+                    "write all(target_os = \"linux\", not(taut_portable)): docs/platforms.md";
+                problems.push(Problem::new(&file.path, number + 1, what));
+            }
+        }
+    }
+    problems
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +129,20 @@ mod tests {
         ];
         let found: Vec<_> = unsafe_elsewhere(&tree).into_iter().map(|found| found.file).collect();
         assert_eq!(found, ["crates/taut/src/rpc/read.rs", "crates/taut/src/win32.rs"]);
+    }
+
+    #[test]
+    fn what_only_linux_has_and_is_not_left_out_is_found() {
+        let table = [
+            ("crates/a/src/x.rs", "#[cfg(target_os = \"linux\")]\n", 1),
+            ("crates/a/src/x.rs", "#[cfg(not(target_os = \"linux\"))]\n", 1),
+            ("crates/a/src/x.rs", "#[cfg(all(target_os = \"linux\", not(taut_portable)))]\n", 0),
+            ("crates/a/src/x.rs", "#[cfg(any(target_os = \"linux\", windows))]\nmod tests;\n", 1),
+            ("crates/a/tests/x.rs", "#[cfg(target_os = \"linux\")]\n", 0),
+        ];
+        for (path, text, count) in table {
+            assert_eq!(not_left_out(&[file(path, text)]).len(), count, "{text}");
+        }
     }
 
     #[test]

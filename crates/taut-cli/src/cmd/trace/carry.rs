@@ -227,7 +227,7 @@ fn start(launch: &Launch) -> std::io::Result<Child> {
     launch.described().start_in_job()
 }
 
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, not(all(target_os = "linux", not(taut_portable)))))]
 fn start(launch: &Launch) -> std::io::Result<Child> {
     let mut command = launch.command();
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -236,7 +236,7 @@ fn start(launch: &Launch) -> std::io::Result<Child> {
 
 /// Only a process itself can ask to be killed with its parent, so this program is started again, asks,
 /// and becomes the server.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn start(launch: &Launch) -> std::io::Result<Child> {
     use std::os::unix::process::CommandExt as _;
     let mut command = Command::new("/proc/self/exe");
@@ -246,7 +246,7 @@ fn start(launch: &Launch) -> std::io::Result<Child> {
 }
 
 /// The second start: asks to be killed with `parent`, and becomes the server.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 pub(super) fn become_server(parent: i32, words: &[std::ffi::OsString]) -> Problem {
     use std::os::unix::process::CommandExt as _;
 

@@ -122,7 +122,7 @@ pub(crate) fn run(output: &Output, args: &Trace) -> Result<Exit, Problem> {
         Some(Again::Diff(args)) => return play::diff(output, args),
         None => {}
     }
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(taut_portable)))]
     if let Some(parent) = args.becomes {
         return Err(carry::become_server(parent, &args.server));
     }

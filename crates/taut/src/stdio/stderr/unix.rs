@@ -21,7 +21,7 @@ pub(super) fn offer(bytes: &[u8]) -> rustix::io::Result<()> {
 
 /// Between the look and the write another thread may have filled the pipe, so the write itself is
 /// told not to wait, where the system has a way to say so.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(taut_portable)))]
 fn write_at_once(bytes: &[u8]) -> rustix::io::Result<()> {
     use rustix::io::{ReadWriteFlags, pwritev2, write};
     use std::io::IoSlice;
@@ -35,7 +35,7 @@ fn write_at_once(bytes: &[u8]) -> rustix::io::Result<()> {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(taut_portable))))]
 fn write_at_once(bytes: &[u8]) -> rustix::io::Result<()> {
     rustix::io::write(stderr(), bytes).map(drop)
 }
