@@ -11,6 +11,7 @@ mod crates;
 mod cycles;
 mod imports;
 mod ledger;
+mod links;
 mod names;
 mod repo;
 mod source;
@@ -105,6 +106,11 @@ fn assert_clean(problems: &[Problem]) {
 #[test]
 fn pure_files_touch_nothing_of_the_world() {
     assert_clean(&imports::impure(&library(&tree())));
+}
+
+#[test]
+fn every_link_in_the_documents_leads_somewhere() {
+    assert_clean(&links::broken(&tree(), |path| root().join(path).exists()));
 }
 
 /// Invariant 2.
