@@ -13,5 +13,5 @@ fn main() -> std::io::Result<()> {
         }
     }
     let report = check.run();
-    std::io::stdout().write_all(taut_check::table(&report, &taut_check::plain).as_bytes())
+    std::io::stdout().write_all(taut_check::table(&report, None, &taut_check::plain).as_bytes())
 }

@@ -99,17 +99,17 @@ fn a_broken_should_is_a_warning_unless_the_run_is_strict() {
 #[test]
 fn the_report_has_one_row_for_a_finding_and_ends_with_what_to_do() {
     let report = role("log-bad-level").only("log-bad-level").run();
-    let text = taut_check::table(&report, &taut_check::plain);
+    let text = taut_check::table(&report, Some("taut"), &taut_check::plain);
     let heads: Vec<&str> =
         text.lines().filter(|line| line.starts_with("! SHOULD log-bad-level")).collect();
     assert_eq!(heads.len(), 1, "{text}");
     assert!(heads[0].ends_with("2024-11-05 2025-03-26 2025-06-18 2025-11-25"), "{text}");
     assert!(text.contains(" 0 failed, 1 warnings,"), "{text}");
-    assert!(text.contains("next: --explain log-bad-level shows its sentence"), "{text}");
+    assert!(text.contains("next: taut check --explain log-bad-level shows its sentence"), "{text}");
     assert!(text.contains("--strict makes a failure of each warning"), "{text}");
 
     let report = role("rpc-unknown-method").only("rpc-unknown-method").run();
-    let text = taut_check::table(&report, &taut_check::plain);
+    let text = taut_check::table(&report, Some("taut"), &taut_check::plain);
     assert!(text.contains("--baseline FILE accepts what fails now"), "{text}");
     assert!(!report.junit().contains("time=\"0.000\""), "{}", report.junit());
 }

@@ -20,6 +20,7 @@ use crate::cmd::man::Man;
 use crate::cmd::servers::Servers;
 use crate::files;
 use crate::help;
+use crate::own;
 use crate::problem::Problem;
 use crate::settings::Common;
 
@@ -168,6 +169,9 @@ pub(crate) struct Smoke {
     pub(crate) args: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
+    /// Do not name the next command.
+    #[arg(long, short, help_heading = "Output")]
+    pub(crate) quiet: bool,
     /// The server's program and its arguments, passed on unchanged; the demo by default.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
@@ -203,15 +207,18 @@ impl List {
                 (Some(first), Some(second)) => Err(Problem::Usage {
                     what: format!("{first:?} is not tools, resources, templates or prompts"),
                     next: Some(match meant_kind(first) {
-                        Some(kind) => format!("taut list {kind} {second}"),
-                        None => format!("if it is a command: taut list -- {first} {second}"),
+                        Some(kind) => format!("{taut} list {kind} {second}", taut = own::name()),
+                        None => format!(
+                            "if it is a command: {taut} list -- {first} {second}",
+                            taut = own::name()
+                        ),
                     }),
                 }),
                 // There is a command, so the word is not the name of a server.
                 (Some(word), None) if !self.server.is_empty() => Err(Problem::Usage {
                     what: format!("{word:?} is not tools, resources, templates or prompts"),
                     next: Some(match meant_kind(word) {
-                        Some(kind) => format!("taut list {kind} -- …"),
+                        Some(kind) => format!("{taut} list {kind} -- …", taut = own::name()),
                         None => format!("leave out {word}, or the -- and what follows it"),
                     }),
                 }),

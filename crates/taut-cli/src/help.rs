@@ -260,6 +260,7 @@ pub(crate) const DOCTOR: &str = "\
 Starts the server as a host would, three times at most, and checks what it does: how soon it is ready, \
 which revision it speaks, what it prints on stdout that is no message, its schemas, how it ends, and \
 whether it leaves processes behind. Calls no tool unless --call names one. The worst finding comes first. \
+Without a server it looks at all that hosts' files have: on a terminal it asks first, elsewhere it wants --all. \
 The exit code is 0 if hosts can use the server.
 
 Examples:

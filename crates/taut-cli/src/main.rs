@@ -25,6 +25,7 @@ mod demo;
 mod desk;
 mod events;
 mod files;
+mod first_word;
 mod forms;
 mod gate;
 mod heard;
@@ -37,6 +38,7 @@ mod memory;
 mod modes;
 mod nats;
 mod output;
+mod own;
 mod problem;
 mod processes;
 mod reach;
@@ -79,6 +81,11 @@ fn main() -> ExitCode {
 }
 
 fn run(typed: Vec<OsString>) -> Exit {
+    // A person who looks what this is; a program gets the help, as of every command line that is not whole.
+    if typed.len() == 1 && Output::new(None).on_terminal() {
+        let output = Output { discreet: true, ..Output::new(None) };
+        return cmd::servers::overview(&output).unwrap_or_else(|problem| output.report(&problem));
+    }
     // Hosts start it often, and it has nothing to parse.
     let args = if typed.len() == 2 && typed[1] == "serve" {
         Ok((Args::serve(), ArgMatches::default()))

@@ -209,6 +209,12 @@ impl Output {
         }
     }
 
+    /// Names the command that comes next. On stderr: the last line of stdout is the verdict.
+    pub(crate) fn note_next(&self, line: &str) {
+        let line = secrets::masked(line);
+        self.note(&format!("{} {}", self.err.paint(CYAN, "  next:"), self.err.line(&line)));
+    }
+
     /// Writes a line that a server has written to stderr. Never fails; our own lines give way to it.
     pub(crate) fn pass_on(&self, text: &str) {
         let shown = self.err.pass(&secrets::masked(text));

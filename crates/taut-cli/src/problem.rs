@@ -14,6 +14,7 @@ use taut::rpc::Fault;
 use taut::{Ending, Error, process::SpawnError};
 
 use crate::cells::cut;
+use crate::own;
 use crate::reach::CONNECTING;
 use crate::secrets;
 use crate::sent::Sent;
@@ -173,7 +174,7 @@ impl Problem {
                 error: Error::Ended(Ending::Io { during: CONNECTING, error }), ..
             } => error.to_string().split_once("; ").map(|(_, next)| next.to_owned()),
             Self::Server { error, .. } => {
-                variables::hint(error).or_else(|| next_of(error).map(str::to_owned))
+                variables::hint(error).or_else(|| next_of(error).map(own::named))
             }
             Self::File { what, error } | Self::Unwritten { what, error } => {
                 next_of_file(what.starts_with("reading"), error.kind()).map(str::to_owned)

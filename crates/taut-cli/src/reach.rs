@@ -17,6 +17,7 @@ use std::time::Duration;
 use taut::{Client, ClientBuilder, Command, Ending, Error};
 
 use crate::output::Output;
+use crate::own;
 use crate::problem::Problem;
 use crate::session::told;
 use crate::signals::Interrupts;
@@ -128,12 +129,14 @@ impl Address {
         let words = match error.kind() {
             NotFound if matches!(self, Self::Unix(_)) => {
                 format!(
-                    "there is no socket {self}; start who listens there first: taut bridge --listen {listen} -- COMMAND"
+                    "there is no socket {self}; start who listens there first: {taut} bridge --listen {listen} -- COMMAND",
+                    taut = own::name()
                 )
             }
             ConnectionRefused => {
                 format!(
-                    "nobody listens on {self}; start who does: taut bridge --listen {listen} -- COMMAND"
+                    "nobody listens on {self}; start who does: {taut} bridge --listen {listen} -- COMMAND",
+                    taut = own::name()
                 )
             }
             PermissionDenied => format!(

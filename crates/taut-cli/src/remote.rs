@@ -136,7 +136,11 @@ mod with_http {
             }
             let next = match reason {
                 HttpError::Unauthorized { status: 401, .. } if cfg!(feature = "login") => {
-                    format!("; taut login {}, or --header \"Authorization: Bearer …\"", self.shown)
+                    format!(
+                        "; {taut} login {}, or --header \"Authorization: Bearer …\"",
+                        self.shown,
+                        taut = crate::own::name()
+                    )
                 }
                 HttpError::Unauthorized { .. } => {
                     "; --header \"Authorization: Bearer …\" with a token that may do it".to_owned()
@@ -147,7 +151,9 @@ mod with_http {
                 HttpError::Status { status: 404 | 405, .. } => {
                     "; the path may be another: many servers use /mcp".to_owned()
                 }
-                HttpError::Login { .. } => format!("; taut login {}", self.shown),
+                HttpError::Login { .. } => {
+                    format!("; {taut} login {}", self.shown, taut = crate::own::name())
+                }
                 _ => String::new(),
             };
             let reason = match reason {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use taut_check::{Revision, schema};
 
+use crate::own;
 use crate::sent::Sent;
 
 /// Who objects.
@@ -85,7 +86,8 @@ fn misfit(revision: Revision, tools: &[Sent]) -> Option<Objection> {
         ),
         hurts: NO_FIT,
         change: format!(
-            "see `Tool` in the schema of {revision}; `taut check --only tools` has the rules"
+            "see `Tool` in the schema of {revision}; `{taut} check --only tools` has the rules",
+            taut = own::name()
         ),
     })
 }

@@ -2,9 +2,12 @@
 //!
 //! Masks secrets and quotes words as a shell needs it. Must not know what the words mean.
 
+use clap::CommandFactory as _;
 use serde_json::Value;
 
+use crate::args::Args;
 use crate::mask;
+use crate::own;
 use crate::problem::Problem;
 use crate::session::quoted;
 
@@ -16,15 +19,62 @@ pub(crate) fn again(command: &str, instead: &str, more: &[&str]) -> String {
     line(&changed(&words, command, instead, more))
 }
 
+/// The line that tries the same server behind `taut bridge`.
+pub(crate) fn bridged(command: &str) -> String {
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (ours, server) = apart(&words, command, "smoke");
+    let taut = own::name();
+    let bridge = line(&[vec!["bridge".to_owned()], server].concat());
+    format!("{taut} {} -- {bridge}", quoted(mask::words(ours.iter().map(String::as_str))))
+}
+
 fn changed(typed: &[String], command: &str, instead: &str, more: &[&str]) -> Vec<String> {
-    let mut words = vec!["taut".to_owned()];
-    words.extend(typed.iter().skip(1).cloned());
-    if let Some(word) = words.iter_mut().skip(1).find(|word| *word == command) {
-        instead.clone_into(word);
+    let (mut words, server) = apart(typed, command, instead);
+    let dashed = server.first().is_some_and(|word| word == "--");
+    let more = more.iter().map(|&word| word.to_owned());
+    if dashed {
+        words.extend(more);
+        words.extend(server);
+    } else {
+        words.extend(server.into_iter().chain(more));
     }
-    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    words.splice(end..end, more.iter().map(|&word| word.to_owned()));
     words
+}
+
+/// The words with another command and those of the options that it has too; apart, the words that name the server.
+fn apart(typed: &[String], command: &str, instead: &str) -> (Vec<String>, Vec<String>) {
+    let all = Args::command();
+    let end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
+    let (mut ours, mut server) = (Vec::new(), Vec::new());
+    let mut found = false;
+    let mut words = typed[..end].iter().skip(1);
+    while let Some(word) = words.next() {
+        if !word.starts_with('-') {
+            match found || word != command {
+                true => server.push(word.clone()),
+                false => ours.push(instead.to_owned()),
+            }
+            found |= word == command;
+            continue;
+        }
+        let is_this = |arg: &&clap::Arg| {
+            let name = word.split('=').next().unwrap_or(word);
+            let long = arg.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long));
+            let short = arg.get_short().is_some_and(|short| *name == format!("-{short}"));
+            long || short
+        };
+        let option = |of: &str| all.find_subcommand(of)?.get_arguments().find(is_this);
+        let known = option(command);
+        let valued = known.is_some_and(|arg| arg.get_action().takes_values());
+        let value = if valued && !word.contains('=') { words.next() } else { None };
+        if known.is_none() || option(instead).is_some() {
+            ours.push(word.clone());
+            ours.extend(value.cloned());
+        }
+    }
+    server.extend_from_slice(&typed[end..]);
+    (ours, server)
 }
 
 /// Words `key=value` that were typed where arguments are one JSON object: the line that is meant. Nothing if there
@@ -48,7 +98,7 @@ pub(crate) fn with_json_args(typed: &[String]) -> Option<Vec<String>> {
         (key.to_owned(), value)
     });
     let arguments = Value::Object(arguments.collect()).to_string();
-    let mut words = vec!["taut".to_owned()];
+    let mut words = Vec::new();
     for (at, word) in typed.iter().enumerate().skip(1) {
         match pairs.contains(&at) {
             true if at == first => words.extend(["--args".to_owned(), arguments.clone()]),
@@ -64,14 +114,14 @@ pub(crate) fn json_args_wanted(command: &str) -> Problem {
     let typed: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     Problem::Usage {
-        what: format!("{command} takes the arguments of --call as one JSON object"),
+        what: format!("{} {command} takes the arguments of --call as one JSON object", own::name()),
         next: with_json_args(&typed).map(|words| line(&words)),
     }
 }
 
-/// Words as a line that can be pasted, with secrets masked.
+/// The words of a command of ours as a line that can be pasted, with secrets masked.
 pub(crate) fn line(words: &[String]) -> String {
-    quoted(mask::words(words.iter().map(String::as_str)))
+    format!("{} {}", own::name(), quoted(mask::words(words.iter().map(String::as_str))))
 }
 
 #[cfg(test)]
@@ -86,7 +136,7 @@ mod tests {
         };
         assert_eq!(
             line("taut smoke --call forecast city=Bern days=3 --env A=b -- x y=z").unwrap(),
-            r#"taut smoke --call forecast --args {"city":"Bern","days":3} --env A=b -- x y=z"#
+            r#"smoke --call forecast --args {"city":"Bern","days":3} --env A=b -- x y=z"#
         );
         assert_eq!(line("taut smoke --call forecast --env A=b -- x y=z"), None);
     }
@@ -99,8 +149,16 @@ mod tests {
         };
         assert_eq!(
             line("/bin/taut smoke --env A=b -- smoke --x", &["--call", "t"]),
-            "taut doctor --env A=b --call t -- smoke --x"
+            "doctor --env A=b --call t -- smoke --x"
         );
-        assert_eq!(line("taut smoke demo", &["--call", "t"]), "taut doctor demo --call t");
+        assert_eq!(line("taut smoke demo", &["--call", "t"]), "doctor demo --call t");
+        // What the other command does not have is left out, with its value.
+        assert_eq!(
+            line("taut smoke --all --timeout 5s demo", &[]),
+            "doctor --all --timeout 5s demo"
+        );
+        let typed = ["taut", "doctor", "--lint", "--call", "t", "-q", "--", "x", "--lint"];
+        let typed = typed.map(str::to_owned);
+        assert_eq!(changed(&typed, "doctor", "list", &[]).join(" "), "list -- x --lint");
     }
 }

@@ -14,8 +14,9 @@ use crate::arguments::closest;
 use crate::gate::{self, RED};
 use crate::hosts::{Surroundings, find};
 use crate::output::Output;
+use crate::own;
 use crate::problem::{Exit, Problem};
-use crate::{typed, version, wrap};
+use crate::{first_word, typed, version, wrap};
 
 /// The words as they are parsed: `taut help smoke` is `taut smoke --help`.
 pub(crate) fn meant(mut typed: Vec<OsString>) -> Vec<OsString> {
@@ -104,7 +105,10 @@ pub(crate) fn check(command: &Sub, typed: &[OsString]) -> Result<(), Problem> {
     let name = typed.get(1).map(|word| word.to_string_lossy()).unwrap_or_default();
     Err(Problem::Usage {
         what: "no command was given: nothing follows the --".to_owned(),
-        next: Some(format!("taut {name} -- npx some-server; without a command, leave out the --")),
+        next: Some(format!(
+            "{} {name} -- npx some-server; without a command, leave out the --",
+            own::name()
+        )),
     })
 }
 
@@ -121,6 +125,14 @@ pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
         let width = output.width().map_or(wrap::WIDEST, |width| width.min(wrap::WIDEST));
         let printed = gate::result(&output.out.help(&error, width)).map_err(Problem::output);
         return printed.map_or_else(|problem| output.report(&problem), |()| Exit::Worked);
+    }
+    let wrong = matches!(error.kind(), ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument);
+    if wrong && let Some(problem) = first_word::meant(typed) {
+        // An option before the word is ours; those after it belong to what was meant.
+        let json = typed.iter().skip(1).take_while(|word| word.to_string_lossy().starts_with('-'));
+        let output =
+            Output { json: json.into_iter().any(|word| word == "--json"), ..Output::new(None) };
+        return output.report(&problem);
     }
     let hint = hint(&error, typed);
     prune(&mut error, hint.is_some());
@@ -180,22 +192,19 @@ fn hint(error: &clap::Error, typed: &[OsString]) -> Option<String> {
         ErrorKind::UnknownArgument => {
             unknown_argument(error, word(ContextKind::InvalidArg)?, typed)
         }
-        ErrorKind::InvalidSubcommand => {
-            let word = word(ContextKind::InvalidSubcommand)?;
-            server(word).or_else(|| tool(word, typed))
-        }
         _ => None,
     }
 }
 
 fn unknown_argument(error: &clap::Error, wrong: &str, typed: &[OsString]) -> Option<String> {
+    let taut = own::name();
     let commands = Args::command();
     let known = |word: &OsString| commands.get_subcommands().any(|each| word == each.get_name());
     let at = typed.iter().position(known)?;
     let command = typed[at].to_string_lossy();
     let place = typed.iter().position(|word| is_option(word, wrong))?;
     if place < at {
-        return Some(format!("options go after the command: taut {command} {wrong} …"));
+        return Some(format!("options go after the command: {taut} {command} {wrong} …"));
     }
     let sounds_alike = match error.get(ContextKind::SuggestedArg) {
         // Clap takes --a for --args.
@@ -217,18 +226,19 @@ fn unknown_argument(error: &clap::Error, wrong: &str, typed: &[OsString]) -> Opt
     let before: Vec<_> = typed[at + 1..place].iter().map(|word| word.to_string_lossy()).collect();
     let ways = commands.find_subcommand(&*command)?.get_subcommands().map(Command::get_name);
     if let Some(meant) = before.first().and_then(|first| closest(first, ways)) {
-        return Some(format!("did you mean taut {command} {meant}?"));
+        return Some(format!("did you mean {taut} {command} {meant}?"));
     }
     let plain = before.iter().filter(|word| !word.starts_with('-') && !word.contains('='));
     let dashed = typed.iter().any(|word| word == "--");
     // The first word of these is the tool or the prompt.
     let filled_in = matches!(command.as_ref(), "call" | "prompt");
     match (wrong.strip_prefix("--"), plain.count()) {
-        (Some(name), 1) if filled_in => {
-            Some(format!("arguments are written key=value: taut {command} {} {name}=…", before[0]))
-        }
+        (Some(name), 1) if filled_in => Some(format!(
+            "arguments are written key=value: {taut} {command} {} {name}=…",
+            before[0]
+        )),
         (_, 1..) if !dashed => Some(format!(
-            "the server's command goes after two dashes: taut {command} -- npx some-server"
+            "the server's command goes after two dashes: {taut} {command} -- npx some-server"
         )),
         _ => None,
     }
@@ -243,35 +253,4 @@ fn is_option(word: &OsStr, wrong: &str) -> bool {
 fn takes_server(commands: &Command, name: &str) -> bool {
     let command = commands.find_subcommand(name);
     command.is_some_and(|command| command.get_positionals().any(clap::Arg::is_last_set))
-}
-
-/// A word that stands where a command should, with arguments behind it: it may be a tool.
-fn tool(word: &str, typed: &[OsString]) -> Option<String> {
-    let rest: Vec<String> =
-        typed.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
-    let pairs = rest.iter().take_while(|word| *word != "--");
-    if !pairs.clone().any(|pair| pair.contains('=') && !pair.starts_with('-')) {
-        return None;
-    }
-    let mut words = ["taut", "call", word].map(str::to_owned).to_vec();
-    words.extend(rest.iter().cloned());
-    let found = find(Surroundings::here(), &[]);
-    let mut servers = found.visible().map(|server| server.name.clone());
-    let named =
-        pairs.clone().any(|word| !word.contains('=')) || rest.iter().any(|word| word == "--");
-    let line = match (named, servers.next(), servers.next()) {
-        (true, ..) => typed::line(&words),
-        (false, Some(one), None) => {
-            words.push(one);
-            typed::line(&words)
-        }
-        _ => format!("{} SERVER", typed::line(&words)),
-    };
-    Some(format!("if {word} is a tool: {line}"))
-}
-
-/// A word that stands where a command should, and is a server's name.
-fn server(word: &str) -> Option<String> {
-    find(Surroundings::here(), &[]).named(word)?;
-    Some(format!("{word} is a server: taut smoke {word}, taut list {word}, taut call TOOL {word}"))
 }

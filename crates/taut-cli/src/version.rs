@@ -45,6 +45,11 @@ fn is_called_tautmcp() -> bool {
     stem.is_some_and(|stem| stem == "tautmcp")
 }
 
+/// Version and commit in one line, for reports.
+pub(crate) fn short() -> String {
+    if COMMIT.is_empty() { format!("taut {VERSION}") } else { format!("taut {VERSION} ({COMMIT})") }
+}
+
 /// What was built in, of what a build can leave out.
 fn features() -> Vec<&'static str> {
     let all = [

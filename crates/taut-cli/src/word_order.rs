@@ -4,6 +4,7 @@
 
 use crate::args::Options;
 use crate::hosts::is_known;
+use crate::own;
 use crate::problem::Problem;
 use crate::session::quoted;
 
@@ -52,7 +53,7 @@ impl Order<'_> {
         }
         let Self { command, first, is, rest } = self;
         let is_plain = |word: &&String| !word.contains('=') && !word.starts_with('{');
-        let line = |words: &[&str]| Some(format!("taut {command} {}", words.join(" ")));
+        let line = |words: &[&str]| Some(format!("{} {command} {}", own::name(), words.join(" ")));
         let words = || rest.iter().map(String::as_str);
         let known = |word: &str| is_known(word, options);
         // As some hosts write it: weather.forecast, weather/forecast.
@@ -68,7 +69,7 @@ impl Order<'_> {
         if rest.is_empty() && known(first) {
             return Problem::Usage {
                 what: format!("{first} is a server; {is} comes first"),
-                next: Some(format!("taut {command} {} {first}", self.placeholder())),
+                next: Some(format!("{} {command} {} {first}", own::name(), self.placeholder())),
             };
         }
         if rest.first().is_some_and(|word| is_plain(&word)) && known(first) {

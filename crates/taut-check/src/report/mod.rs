@@ -208,6 +208,12 @@ impl Report {
         all
     }
 
+    /// Whether nothing at all was found, not even something to advise.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.passed() && !self.rows.iter().any(|row| row.verdict.failed())
+    }
+
     /// Advice that was not followed.
     pub fn advice(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.level == Level::Advice && row.verdict.failed())
@@ -250,7 +256,7 @@ impl Report {
     #[allow(clippy::panic, reason = "it is for tests, and says so")]
     pub fn assert_passed(&self) {
         if !self.passed() {
-            panic!("{}", table(self, &plain));
+            panic!("{}", table(self, None, &plain));
         }
     }
 }

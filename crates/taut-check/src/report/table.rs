@@ -30,9 +30,10 @@ pub enum Tone {
     Strong,
 }
 
-/// The report as text. `paint` may put colours around a part; [`plain`] puts none.
+/// The report as text. `paint` may put colours around a part; [`plain`] puts none. It ends with what to do next if
+/// `taut` is the name of the command to do it with.
 #[must_use]
-pub fn table(report: &Report, paint: &dyn Fn(Tone, &str) -> String) -> String {
+pub fn table(report: &Report, taut: Option<&str>, paint: &dyn Fn(Tone, &str) -> String) -> String {
     let mut text = String::new();
     let mut findings = report.findings();
     // What fails the run comes first.
@@ -75,10 +76,12 @@ pub fn table(report: &Report, paint: &dyn Fn(Tone, &str) -> String) -> String {
             ),
         };
     }
-    text.push_str(&next(report, &findings));
+    text.push_str(&next(report, taut, &findings));
     if report.revisions().is_empty() {
-        text.push_str(
-            "nothing could be checked: the server opens in none of the revisions above; `taut doctor` says why\n",
+        let taut = taut.unwrap_or("taut");
+        let _ = writeln!(
+            text,
+            "nothing could be checked: the server opens in none of the revisions above; `{taut} doctor` says why"
         );
     }
     text
@@ -96,7 +99,7 @@ fn weight(row: &Row) -> (bool, Level) {
 }
 
 /// Whose fault it is, and what to do next.
-fn next(report: &Report, findings: &[Vec<&Row>]) -> String {
+fn next(report: &Report, taut: Option<&str>, findings: &[Vec<&Row>]) -> String {
     let Some(first) = findings.iter().min_by_key(|rows| weight(rows[0])) else {
         return String::new();
     };
@@ -113,8 +116,12 @@ fn next(report: &Report, findings: &[Vec<&Row>]) -> String {
             if lenient { "; they do not fail the run" } else { "" }
         );
     }
-    let _ =
-        writeln!(text, "next: --explain {} shows its sentence of the specification", first[0].id);
+    let Some(taut) = taut else { return text };
+    let _ = writeln!(
+        text,
+        "next: {taut} check --explain {} shows its sentence of the specification",
+        first[0].id
+    );
     match findings.iter().any(|rows| rows[0].fails()) {
         true => text.push_str(
             "      --baseline FILE accepts what fails now: only new failures fail the run\n",

@@ -14,6 +14,7 @@ use crate::content::{self, Piece};
 use crate::files;
 use crate::hosts::resolve;
 use crate::output::{CYAN, Output, RED};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::schema::{Schema, fields};
 use crate::session::with_server;
@@ -163,7 +164,10 @@ pub(crate) fn unknown(name: &str, tools: &[Tool]) -> Problem {
         let _ = write!(what, "; did you mean {meant}?");
     }
     let _ = write!(what, "\nit has: {}", names().collect::<Vec<_>>().join(", "));
-    let next = format!("`taut list tools{SERVER}`; with --args the call is sent all the same");
+    let next = format!(
+        "`{taut} list tools{SERVER}`; with --args the call is sent all the same",
+        taut = own::name()
+    );
     Problem::Usage { what, next: Some(next) }
 }
 
@@ -212,5 +216,8 @@ fn wrong(tool: &Tool, schema: &Value, pairs: &[String], mistakes: &[Mistake]) ->
         }
     }
     let example: String = names.iter().map(|name| format!(" {name}=…")).collect();
-    Problem::Usage { what, next: Some(format!("taut call {}{example}{SERVER}", tool.name)) }
+    Problem::Usage {
+        what,
+        next: Some(format!("{taut} call {}{example}{SERVER}", tool.name, taut = own::name())),
+    }
 }

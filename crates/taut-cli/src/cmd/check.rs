@@ -17,10 +17,11 @@ use crate::args::Options;
 use crate::files;
 use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::signals::{self, Interrupts};
 use crate::spinner::Spinner;
-use crate::{help, processes};
+use crate::{help, processes, typed};
 
 /// How often what the run does is looked at.
 const LOOK: Duration = Duration::from_millis(150);
@@ -76,6 +77,9 @@ pub(crate) struct CheckArgs {
     play: Vec<String>,
     #[command(flatten)]
     pub(crate) options: Options,
+    /// Do not name the next command.
+    #[arg(long, short, help_heading = "Output")]
+    quiet: bool,
     /// The program and its arguments, untouched.
     #[arg(last = true, value_name = "COMMAND")]
     server: Vec<OsString>,
@@ -113,7 +117,17 @@ pub(crate) async fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Probl
         let check = server(output, args)?;
         carried_out(output, check.stopper(), check.progress(), move || check.run()).await?
     };
-    tell(output, args, &report, baseline.flatten())
+    let exit = tell(output, args, &report, baseline.flatten())?;
+    // The table of one with findings ends with the rule to read.
+    if !output.json && !args.quiet && report.revisions().is_empty() && !args.client {
+        output.note_next(&typed::again("check", "doctor", &[]));
+    } else if !output.json && !args.quiet && report.is_clean() {
+        output.note_next(&match args.junit {
+            Some(_) => typed::again("check", "check", &["--strict"]),
+            None => typed::again("check", "check", &["--junit", "taut.xml"]),
+        });
+    }
+    Ok(exit)
 }
 
 /// Does the checks in a thread of their own, so that a signal ends them at once, and all that they have started.
@@ -216,9 +230,10 @@ fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     let target = resolve(output, options, args.name.as_deref(), &args.server)?;
     let Some(command) = target.reach.command() else {
         return Err(Problem::Usage {
-            what: "taut check starts its server again and again, and one that listens cannot be started"
-                .to_owned(),
-            next: Some("the server's own command: taut check -- COMMAND".to_owned()),
+            what: own::named(
+                "taut check starts its server again and again, and one that listens cannot be started",
+            ),
+            next: Some(own::named("the server's own command: taut check -- COMMAND")),
         });
     };
     let options = &target.options;
@@ -264,7 +279,7 @@ fn client(args: &CheckArgs) -> Result<ClientCheck, Problem> {
     if !placed {
         return Err(Problem::Usage {
             what: "the client's command has no {server} in it".to_owned(),
-            next: Some("taut check --client -- my-client --stdio {server}".to_owned()),
+            next: Some(own::named("taut check --client -- my-client --stdio {server}")),
         });
     }
     let own = std::env::current_exe()
@@ -299,7 +314,7 @@ fn unknown(word: &str) -> Problem {
     let close = crate::arguments::closest(word, checks.iter().map(|check| check.id).chain(areas));
     let meant = close.map(|id| format!("; did you mean {id}?")).unwrap_or_default();
     let what = format!("there is no check {word:?}{meant}");
-    Problem::Usage { what, next: Some("taut check --list".to_owned()) }
+    Problem::Usage { what, next: Some(own::named("taut check --list")) }
 }
 
 fn read(path: &Path) -> Result<Option<Baseline>, Problem> {
@@ -346,7 +361,8 @@ fn tell(
         output.document(&report.json())?;
     } else {
         let paint = |tone, text: &str| output.out.paint(style(tone), text);
-        output.print(&taut_check::table(report, &paint))?;
+        let taut = (!args.quiet).then(own::name);
+        output.print(&taut_check::table(report, taut, &paint))?;
     }
     let Some(path) = &args.baseline else {
         return Ok(if report.passed() { Exit::Worked } else { Exit::ToolFailed });
@@ -416,7 +432,11 @@ fn list(output: &Output) -> Result<(), Problem> {
         let applies = check.revisions.to_string();
         text += &format!("{head}  {applies:<revisions$}  {}\n", check.rules.join(" "));
     }
-    text += &format!("{} checks; `taut check --explain ID` tells more of one\n", checks.len());
+    text += &format!(
+        "{} checks; `{taut} check --explain ID` tells more of one\n",
+        checks.len(),
+        taut = own::name()
+    );
     output.print(&text)
 }
 

@@ -10,6 +10,7 @@ use crate::arguments::closest;
 use crate::help;
 use crate::hosts::resolve;
 use crate::output::{DIM, Output};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::session::with_server;
 use crate::spinner::Spinner;
@@ -65,7 +66,7 @@ pub(crate) fn pairs(typed: &[String]) -> Result<Vec<(&str, &str)>, Problem> {
 fn which(what: &str) -> Problem {
     Problem::Usage {
         what: "which argument is to be completed?".to_owned(),
-        next: Some(format!("taut complete {what} KEY=BEGINNING{SERVER}")),
+        next: Some(format!("{taut} complete {what} KEY=BEGINNING{SERVER}", taut = own::name())),
     }
 }
 
@@ -151,7 +152,8 @@ async fn known(client: &Client, what: &str) -> Result<(CompletionReference, Vec<
                     "the server has no prompt or template {what:?}{meant}\nit has: {all}"
                 ),
                 next: Some(format!(
-                    "`taut list prompts{SERVER}` and `taut list templates{SERVER}`"
+                    "`{taut} list prompts{SERVER}` and `{taut} list templates{SERVER}`",
+                    taut = own::name()
                 )),
             })
         }

@@ -13,6 +13,7 @@ use taut::Revision;
 use crate::args::Args;
 use crate::help;
 use crate::output::Output;
+use crate::own;
 use crate::problem::{Exit, Problem};
 
 #[derive(clap::Args)]
@@ -41,6 +42,30 @@ fn script(shell: Shell) -> String {
         Shell::Zsh => text = zsh(&text),
         Shell::Fish => text += &fish(),
         _ => {}
+    }
+    for_name(&text, &own::base(), own::name())
+}
+
+/// The same for a program of another name: the functions keep theirs, but are registered for what is typed, and ask
+/// the program by `start`.
+fn for_name(text: &str, name: &str, start: &str) -> String {
+    // Most words stand between marks of the shell, where a path that needs marks of its own would end them.
+    let mut text = match start.contains(['\'', '"']) {
+        true => text.replace(&format!("taut {ASKED}"), &format!("{start} {ASKED}")),
+        false => own::renamed(text).into_owned(),
+    };
+    if name != "taut" {
+        for (ours, end) in [
+            ("#compdef ", "\n"),
+            ("compdef _taut ", "\n"),
+            ("complete -c ", " "),
+            ("-F _taut_with_servers -o nosort ", " "),
+            ("-F _taut_with_servers ", "\n"),
+            ("-CommandName '", "'"),
+            ("arg-completer[", "]"),
+        ] {
+            text = text.replace(&format!("{ours}taut{end}"), &format!("{ours}{name}{end}"));
+        }
     }
     text
 }
@@ -72,6 +97,9 @@ fn hinted(taut: Command) -> Command {
 }
 
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
+
+/// What the scripts ask this program.
+const ASKED: &str = "servers --names";
 
 const NAMES: &str = "taut servers --names 2>/dev/null";
 

@@ -14,6 +14,7 @@ use crate::args::{Kind, List, meant_kind};
 use crate::cells::{cut, pad, wide};
 use crate::hosts::{is_known, resolve};
 use crate::output::{BOLD, CYAN, DIM, Output};
+use crate::own;
 use crate::problem::{Exit, Problem, without_place};
 use crate::schema::Schema;
 use crate::sent::Sent;
@@ -80,7 +81,10 @@ fn kind_meant(problem: Problem, name: Option<&str>, args: &List) -> Problem {
             let (said, rest) = what.split_once('\n').unwrap_or((&what, ""));
             let said = said.split("; did you mean").next().unwrap_or(said);
             let what = format!("{said}; did you mean {kind}?\n{rest}");
-            Problem::Usage { what, next: next.map(|_| format!("taut list {kind} -- …")) }
+            Problem::Usage {
+                what,
+                next: next.map(|_| format!("{taut} list {kind} -- …", taut = own::name())),
+            }
         }
         (problem, ..) => problem,
     }

@@ -15,6 +15,7 @@ use crate::args;
 use crate::files;
 use crate::hosts::{self, How, Surroundings};
 use crate::output::Output;
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::remote::{http_options, is_url};
 use crate::{help, mask, secrets};
@@ -73,7 +74,7 @@ pub(crate) struct LoginsArgs {
 /// Adds the tokens that were kept for the server at `url`, if there is a place for them. Nobody is asked.
 pub(crate) fn with_kept_tokens(url: &str, http: HttpOptions) -> HttpOptions {
     let Some(store) = TokenStore::of_user() else { return http };
-    let advice = format!("taut login {}", mask::url(url));
+    let advice = format!("{taut} login {}", mask::url(url), taut = own::name());
     let options = LoginOptions::new().store(store).advice(advice).on_secret(hide);
     let login = Login::new(url, &http, options);
     // An address that needs no login cannot be logged in to, and says so when it is used.
@@ -157,7 +158,7 @@ pub(crate) async fn logins(output: &Output, args: &LoginsArgs) -> Result<Exit, P
         return Ok(Exit::Worked);
     }
     if all.is_empty() {
-        output.note("no logins; taut login URL makes one");
+        output.note(&own::named("no logins; taut login URL makes one"));
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     for login in all {
@@ -189,7 +190,7 @@ fn address(word: &str, config: &[PathBuf]) -> Result<(String, Vec<(String, Strin
     let How::Remote { url, headers, .. } = &server.how else {
         return Err(Problem::Usage {
             what: format!("{word} is started with a command, which has no login here"),
-            next: Some("a URL, or the name of a server at a URL: see taut servers".to_owned()),
+            next: Some(own::named("a URL, or the name of a server at a URL: see taut servers")),
         });
     };
     server.remote(url, headers, &found.around).map_err(|missing| {
@@ -231,8 +232,9 @@ fn failed(url: &str, error: &HttpError) -> Problem {
     };
     let next = next.or_else(|| match error {
         HttpError::Unreachable { .. } | HttpError::Broken { .. } => Some(format!(
-            "is it running, and is the address right? `taut doctor {}`",
-            mask::url(url)
+            "is it running, and is the address right? `{taut} doctor {}`",
+            mask::url(url),
+            taut = own::name()
         )),
         _ => None,
     });

@@ -10,6 +10,7 @@ use crate::arguments::closest;
 use crate::content::{self, Piece};
 use crate::hosts::resolve;
 use crate::output::{BOLD, DIM, Output};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::session::with_server;
 use crate::spinner::Spinner;
@@ -30,7 +31,7 @@ pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem>
         {
             return Err(Problem::Usage {
                 what: format!("{} is a tool, not a prompt", args.name),
-                next: Some(format!("taut call {} …{SERVER}", args.name)),
+                next: Some(format!("{taut} call {} …{SERVER}", args.name, taut = own::name())),
             });
         }
         check(&args.name, &pairs, &prompts)?;
@@ -87,7 +88,10 @@ pub(crate) fn check(
             meant.unwrap_or_default(),
             names().collect::<Vec<_>>().join(", ")
         );
-        return Err(Problem::Usage { what, next: Some(format!("`taut list prompts{SERVER}`")) });
+        return Err(Problem::Usage {
+            what,
+            next: Some(format!("`{taut} list prompts{SERVER}`", taut = own::name())),
+        });
     };
     let takes = prompt.arguments.as_deref().unwrap_or_default();
     let mut mistakes = Vec::new();
@@ -117,5 +121,8 @@ pub(crate) fn check(
         "the arguments do not fit the prompt {name}\n  {}\nit takes: {takes}",
         mistakes.join("\n  ")
     );
-    Err(Problem::Usage { what, next: Some(format!("taut prompt {name}{needed}{SERVER}")) })
+    Err(Problem::Usage {
+        what,
+        next: Some(format!("{taut} prompt {name}{needed}{SERVER}", taut = own::name())),
+    })
 }

@@ -9,6 +9,7 @@ use crate::arguments::closest;
 use crate::content::{self, Piece};
 use crate::hosts::resolve;
 use crate::output::Output;
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::session::with_server;
 use crate::spinner::Spinner;
@@ -29,8 +30,10 @@ pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
         let contents = match client.read(args.uri.as_str()).await {
             Ok(contents) => contents,
             Err(error) => {
-                let see = "see what it has with `taut list resources` and `taut list templates`";
-                return Err(meant(client, &args.uri, error, see).await);
+                let see = own::named(
+                    "see what it has with `taut list resources` and `taut list templates`",
+                );
+                return Err(meant(client, &args.uri, error, &see).await);
             }
         };
         if output.json {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use taut::{Ending, Error};
 
 use crate::output::Output;
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::{args, demo, help, transcript};
 
@@ -42,7 +43,7 @@ pub(crate) async fn run(output: &Output, args: &Serve) -> Result<Exit, Problem> 
             "taut-demo serves MCP on stdin and stdout: start it from a host, or type JSON and end with \
              Ctrl-D",
         );
-        output.note("  try: taut smoke, which starts it and shows what it does");
+        output.note(&own::named("  try: taut smoke, which starts it and shows what it does"));
     }
     let mut server = demo::with_tools(demo::server(), args.tools);
     if let Some(items) = args.page_size {

@@ -10,7 +10,9 @@ use crate::help;
 use crate::hosts::{Found, How, Server, Surroundings, find, unknown};
 use crate::mask;
 use crate::output::{BOLD, CYAN, DIM, Output, RED, YELLOW};
+use crate::own;
 use crate::problem::{Exit, Problem};
+use crate::session::quoted;
 
 #[derive(clap::Args)]
 #[command(after_help = help::SERVERS)]
@@ -38,9 +40,9 @@ pub(crate) fn run(output: &Output, args: &Servers) -> Result<Exit, Problem> {
             return Err(match unknown(&found, name) {
                 Problem::Usage { what, .. } => Problem::Usage {
                     what,
-                    next: Some(
-                        "`taut servers` shows all of them, -v also where they may be".into(),
-                    ),
+                    next: Some(own::named(
+                        "`taut servers` shows all of them, -v also where they may be",
+                    )),
                 },
                 problem => problem,
             });
@@ -57,6 +59,43 @@ pub(crate) fn run(output: &Output, args: &Servers) -> Result<Exit, Problem> {
         output.print(&shown(output, &found, args.verbose))?;
     }
     Ok(if found.broken.is_empty() { Exit::Worked } else { Exit::Usage })
+}
+
+/// What `taut` alone shows on a terminal: the servers that are here, and what to type next. Starts nothing.
+pub(crate) fn overview(output: &Output) -> Result<Exit, Problem> {
+    let found = find(Surroundings::here(), &[]);
+    let name = output.out.paint(BOLD, format!("taut {}", env!("CARGO_PKG_VERSION")));
+    let mut text = format!("{name}  try, check and debug any MCP server\n\n");
+    text += &shown(output, &found, false);
+    let first = found.visible().find(|server| server.off.is_none());
+    let first = first.map(|server| quoted([&server.name]));
+    let lines = match &first {
+        Some(name) => [
+            (format!("smoke {name}"), "does it work?"),
+            (format!("doctor {name}"), "which hosts have problems with it?"),
+            ("--help".to_owned(), "all commands"),
+        ],
+        None => [
+            ("smoke".to_owned(), "the demo, from its start to its end"),
+            ("smoke -- npx some-server".to_owned(), "your own server, by its command"),
+            ("--help".to_owned(), "all commands"),
+        ],
+    };
+    let lines = lines.map(|(words, what)| (format!("{} {words}", own::name()), what));
+    let widest = lines.iter().map(|(line, _)| wide(line)).max().unwrap_or(0);
+    text += "\nnext:\n";
+    for (line, what) in &lines {
+        let pad = pad(line, widest);
+        let line = output.out.line(line);
+        let _ = writeln!(
+            text,
+            "  {}{pad}  {}",
+            output.out.paint(CYAN, line),
+            output.out.paint(DIM, what)
+        );
+    }
+    output.print(&text)?;
+    Ok(Exit::Worked)
 }
 
 /// What a person has to know about a server before it can be used.

@@ -20,6 +20,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
 pub(crate) use anstyle::Style;
 
+use crate::own;
 use crate::wrap::wrapped;
 
 pub(crate) use stream::{draw, flush, give_way, hurry, pass_on, raw, result, tell};
@@ -134,11 +135,12 @@ impl Reader {
     /// The help of the command: words and colours are all ours, and clap has put them together.
     pub(crate) fn help(self, help: &clap::Error, width: usize) -> Shown {
         let text = help.render();
-        match help.use_stderr() || !self.colour {
-            // A mistake, with what was typed in it.
-            true => self.pass(&wrapped(&text.to_string(), width)),
-            false => Shown(wrapped(&text.ansi().to_string(), width)),
+        // A mistake, with what was typed in it.
+        if help.use_stderr() {
+            return self.pass(&wrapped(&text.to_string(), width));
         }
+        let text = if self.colour { text.ansi().to_string() } else { text.to_string() };
+        Shown(wrapped(&own::renamed(&text), width))
     }
 
     /// The gate itself: what would be harmful to a terminal is escaped, and marks become colours.

@@ -15,6 +15,7 @@ use crate::arguments::closest;
 use crate::mask;
 use crate::nats;
 use crate::output::{DIM, Output, YELLOW};
+use crate::own;
 use crate::problem::Problem;
 use crate::reach::{Address, Reach, host_and_port_of};
 use crate::remote;
@@ -202,7 +203,7 @@ fn stdio_of<'a>(found: &Found, server: &'a Server) -> Result<&'a Stdio, Problem>
                 next: Some(match also {
                     Some(other) => format!("--config {}", found.shown(&other.place.path)),
                     None => {
-                        "`taut servers` shows which servers are started with a command".to_owned()
+                        own::named("`taut servers` shows which servers are started with a command")
                     }
                 }),
             })
@@ -239,7 +240,7 @@ fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Proble
         // A variable of the server that holds nothing else can be given instead.
         match env.iter().find(|(_, value)| value.contains(word.as_str())) {
             Some((name, _)) => next.push(format!("--env {name}=…")),
-            None => next.push(format!("{word}=… taut …")),
+            None => next.push(format!("{word}=… {} …", own::name())),
         }
     }
     Problem::Usage {
@@ -267,7 +268,7 @@ pub(crate) fn unknown(found: &Found, name: &str) -> Problem {
     let (host, path) = name.find('/').map_or((name, "/mcp"), |at| name.split_at(at));
     let next = match host_and_port_of(host) {
         Some(_) => format!("http://{host}{path}, or tcp:{host}"),
-        None => format!("`taut servers`; if {name} is a program: -- {name}"),
+        None => format!("`{taut} servers`; if {name} is a program: -- {name}", taut = own::name()),
     };
     Problem::Usage { what, next: Some(next) }
 }
@@ -281,14 +282,14 @@ pub(crate) fn none_found(found: &Found) -> Problem {
     Problem::Usage { what: known(found), next: Some(next.to_owned()) }
 }
 
-fn none_named(found: &Found) -> Problem {
+/// That no server is named, with what can be.
+pub(crate) fn none_named(found: &Found) -> Problem {
     Problem::Usage {
         what: format!("which server?\n{}", known(found)),
-        next: Some(
+        next: Some(own::named(
             "its command after two dashes: -- npx some-server; or its name, as `taut servers` shows it; or \
-             its URL"
-                .to_owned(),
-        ),
+             its URL",
+        )),
     }
 }
 
@@ -310,8 +311,9 @@ fn known(found: &Found) -> String {
         return found.broken.iter().map(why).collect::<Vec<_>>().join("\n");
     }
     if names.is_empty() {
-        return "no host's file here has a server; `taut servers -v` shows where they may be"
-            .to_owned();
+        return own::named(
+            "no host's file here has a server; `taut servers -v` shows where they may be",
+        );
     }
     format!("known are {}; from {}", names.join(", "), files())
 }

@@ -16,7 +16,7 @@ const END: &str = "--";
 /// Says that the list of arguments is ours as a whole: the entry had none.
 const NO_ARGS: &str = "--no-args";
 
-/// The text with `taut`, `trace` and these options before the server's command.
+/// The text with the words that start us, `trace` and these options before the server's command.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub(crate) fn wrap(
     place: &Place,
     text: &str,
     name: &str,
-    taut: &str,
+    taut: &[String],
     options: &[String],
 ) -> Result<String, String> {
     let before = stdio_of(place, text, name)?;
@@ -33,7 +33,8 @@ pub(crate) fn wrap(
         return Err(format!("{name} is traced already"));
     }
     let new = put_in(place, text, name, taut, options)?;
-    let mut expected: Vec<String> = vec![taut.to_owned(), "trace".to_owned()];
+    let mut expected: Vec<String> = taut.to_vec();
+    expected.push("trace".to_owned());
     expected.extend(options.iter().cloned());
     if new.contains(NO_ARGS) && !text.contains(NO_ARGS) {
         expected.push(NO_ARGS.to_owned());
@@ -68,6 +69,9 @@ pub(crate) fn any_traced(place: &Place, text: &str) -> bool {
     all.iter().any(|server| matches!(&server.how, How::Stdio(stdio) if traced(stdio).is_some()))
 }
 
+/// How many words may start us: `npx -y taut-cli`.
+const MOST_WORDS: usize = 3;
+
 /// Options of `taut trace` without a value, and with one.
 const PLAIN: [&str; 4] = ["--quiet", "-q", "--unmasked", NO_ARGS];
 const VALUED: [&str; 6] = ["--as", "--record", "--hide", "--env", "--cwd", "--config"];
@@ -75,7 +79,10 @@ const VALUED: [&str; 6] = ["--as", "--record", "--hide", "--env", "--cwd", "--co
 /// Where the server's own words begin, if it is traced. The program may be called anything, as the file of a release or
 /// of a package is: the entry is known by what follows.
 fn traced(stdio: &Stdio) -> Option<usize> {
-    let [program, trace, rest @ ..] = stdio.words.as_slice() else { return None };
+    // `npx -y taut-cli` and `uvx taut-cli` are words before it, too.
+    let before = stdio.words.iter().take(MOST_WORDS + 1).position(|word| word == "trace")?;
+    let program = stdio.words[..before].last()?;
+    let rest = &stdio.words[before + 1..];
     let end = rest.iter().position(|word| word == END)?;
     let (mut words, mut ours) = (rest[..end].iter().map(String::as_str), false);
     while let Some(word) = words.next() {
@@ -91,7 +98,7 @@ fn traced(stdio: &Stdio) -> Option<usize> {
         ours |= ["--as", "--record", NO_ARGS].contains(&name);
     }
     let program = program.rsplit(['/', '\\']).next().unwrap_or(program);
-    (trace == "trace" && (ours || program.contains("taut"))).then_some(end + 3)
+    (ours || program.contains("taut")).then_some(before + end + 2)
 }
 
 fn stdio_of(place: &Place, text: &str, name: &str) -> Result<Stdio, String> {
@@ -121,18 +128,20 @@ fn put_in(
     place: &Place,
     text: &str,
     name: &str,
-    taut: &str,
+    taut: &[String],
     options: &[String],
 ) -> Result<String, String> {
+    let [program_of_ours, more @ ..] = taut else { return Err("we have no name".to_owned()) };
     let entry = entry(place, text, name)?;
     let command = entry.member("command").ok_or("it has no command")?;
-    let mut ours: Vec<String> = vec!["trace".to_owned()];
+    let mut ours: Vec<String> = more.to_vec();
+    ours.push("trace".to_owned());
     ours.extend(options.iter().cloned());
     let list =
         |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", ");
     if let Kind::List(_) = command.kind {
         // The list has the program and its arguments.
-        ours.insert(0, taut.to_owned());
+        ours.insert(0, program_of_ours.clone());
         ours.push(END.to_owned());
         let start = opening(text, command.at)?;
         return Ok(format!("{}{},{}", &text[..start], list(&ours), &text[start..]));
@@ -145,13 +154,13 @@ fn put_in(
             let start = opening(text, *at)?;
             let comma = if items.is_empty() { "" } else { "," };
             let added = format!("{}, {program}{comma}", list(&ours));
-            Ok(replaced(text, (command.at, end), &quoted(taut), (start, start), &added))
+            Ok(replaced(text, (command.at, end), &quoted(program_of_ours), (start, start), &added))
         }
         Some(_) => Err("its arguments are no list".to_owned()),
         None => {
             ours.extend([NO_ARGS, END].map(str::to_owned));
             let added = format!("{}[{}, {program}]", glue(place, text, command.at), list(&ours));
-            Ok(replaced(text, (command.at, end), &quoted(taut), (end, end), &added))
+            Ok(replaced(text, (command.at, end), &quoted(program_of_ours), (end, end), &added))
         }
     }
 }

@@ -63,6 +63,10 @@ fn files() -> Vec<(Place, &'static str)> {
     ]
 }
 
+fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}
+
 fn options() -> Vec<String> {
     ["--quiet", "--record", "/a \"b\"/c/", "--hide", "A"].map(str::to_owned).to_vec()
 }
@@ -71,14 +75,32 @@ fn options() -> Vec<String> {
 fn every_hosts_file_is_byte_for_byte_what_it_was_afterwards() {
     for (place, text) in files() {
         let old = stdio_of(&place, text, "x").unwrap();
-        let new = wrap(&place, text, "x", "/opt/my tools/taut", &options())
+        let new = wrap(&place, text, "x", &words(["/opt/my tools/taut"]), &options())
             .unwrap_or_else(|error| panic!("{error}: {text}"));
         let stdio = stdio_of(&place, &new, "x").unwrap();
         assert_eq!(stdio.words[..2], ["/opt/my tools/taut", "trace"], "{new}");
         assert!(stdio.words.ends_with(&old.words), "{new}");
         assert!(any_traced(&place, &new) && !any_traced(&place, text));
         assert_eq!(unwrap(&place, &new, "x").unwrap(), text);
-        assert!(wrap(&place, &new, "x", "/opt/taut", &options()).unwrap_err().contains("already"));
+        assert!(
+            wrap(&place, &new, "x", &words(["/opt/taut"]), &options())
+                .unwrap_err()
+                .contains("already")
+        );
+    }
+}
+
+/// What a package runner starts has no file that lasts, so the entry has the runner.
+#[test]
+fn a_package_runner_may_stand_before_our_name() {
+    for taut in [words(["npx", "-y", "taut-cli"]), words(["uvx", "tautmcp"])] {
+        for (place, text) in files() {
+            let new = wrap(&place, text, "x", &taut, &options()).unwrap();
+            let stdio = stdio_of(&place, &new, "x").unwrap();
+            assert!(stdio.words.starts_with(&taut), "{new}");
+            assert!(any_traced(&place, &new), "{new}");
+            assert_eq!(unwrap(&place, &new, "x").unwrap(), text);
+        }
     }
 }
 
@@ -89,26 +111,26 @@ fn whatever_the_program_is_called_it_is_known_again() {
         ["/opt/taut-1.2", "/opt/taut-x86_64-unknown-linux-musl", "/nix/.taut-wrapped", "C:\\t.exe"]
     {
         for (place, text) in files() {
-            let new = wrap(&place, text, "x", program, &options()).unwrap();
+            let new = wrap(&place, text, "x", &words([program]), &options()).unwrap();
             assert!(any_traced(&place, &new), "{program}");
             assert_eq!(unwrap(&place, &new, "x").unwrap(), text, "{program}");
-            let again = wrap(&place, &new, "x", program, &options());
+            let again = wrap(&place, &new, "x", &words([program]), &options());
             assert!(again.unwrap_err().contains("already"), "{program}");
         }
     }
     // What cannot be known again is not written.
     let claude = place(".mcp.json", Host::ClaudeCode, Scope::Project);
     let text = r#"{"mcpServers":{"x":{"command":"a","args":["b"]}}}"#;
-    assert!(wrap(&claude, text, "x", "/opt/other", &[]).is_err());
+    assert!(wrap(&claude, text, "x", &words(["/opt/other"]), &[]).is_err());
     let perf = r#"{"mcpServers":{"x":{"command":"perf","args":["trace","-e","x","--","a"]}}}"#;
     assert!(!any_traced(&claude, perf));
-    assert!(wrap(&claude, perf, "x", "/opt/taut", &options()).is_ok());
+    assert!(wrap(&claude, perf, "x", &words(["/opt/taut"]), &options()).is_ok());
 }
 
 #[test]
 fn what_else_was_changed_meanwhile_stays() {
     for (place, text) in files() {
-        let new = wrap(&place, text, "x", "/opt/taut", &options()).unwrap();
+        let new = wrap(&place, text, "x", &words(["/opt/taut"]), &options()).unwrap();
         // Somebody adds a line at the end.
         let comment = if is_toml(&place) { "# more\n" } else { "// more\n" };
         assert_eq!(
@@ -123,7 +145,7 @@ fn what_cannot_be_done_safely_is_refused() {
     let codex = place("config.toml", Host::Codex, Scope::User);
     // A dotted key without arguments has no place for them that this knows.
     let dotted = "mcp_servers.x.command = \"srv\"\n";
-    assert!(wrap(&codex, dotted, "x", "/opt/taut", &[]).is_err());
+    assert!(wrap(&codex, dotted, "x", &words(["/opt/taut"]), &[]).is_err());
     let claude = place(".mcp.json", Host::ClaudeCode, Scope::Project);
     for text in [
         r#"{"mcpServers":{"x":{"type":"http","url":"https://x"}}}"#,
@@ -131,12 +153,12 @@ fn what_cannot_be_done_safely_is_refused() {
         r#"{"mcpServers":{}}"#,
         "{",
     ] {
-        assert!(wrap(&claude, text, "x", "/opt/taut", &[]).is_err(), "{text}");
+        assert!(wrap(&claude, text, "x", &words(["/opt/taut"]), &[]).is_err(), "{text}");
         assert!(unwrap(&claude, text, "x").is_err(), "{text}");
     }
     let plain = r#"{"mcpServers":{"x":{"command":"srv"}}}"#;
     assert!(unwrap(&claude, plain, "x").unwrap_err().contains("not traced"));
-    let traced = wrap(&claude, plain, "x", "/opt/taut", &[]).unwrap();
+    let traced = wrap(&claude, plain, "x", &words(["/opt/taut"]), &[]).unwrap();
     let changed = traced.replace("\"srv\"]", "\"srv\", \"more\"]");
     assert!(unwrap(&claude, &changed, "x").unwrap_err().contains("changed"), "{changed}");
 }
@@ -145,8 +167,8 @@ fn what_cannot_be_done_safely_is_refused() {
 fn two_servers_in_one_file_are_independent() {
     let claude = place(".mcp.json", Host::ClaudeCode, Scope::Project);
     let text = r#"{"mcpServers":{"x":{"command":"a"},"y":{"command":"b","args":["1"]}}}"#;
-    let one = wrap(&claude, text, "x", "/opt/taut", &options()).unwrap();
-    let both = wrap(&claude, &one, "y", "/opt/taut", &options()).unwrap();
+    let one = wrap(&claude, text, "x", &words(["/opt/taut"]), &options()).unwrap();
+    let both = wrap(&claude, &one, "y", &words(["/opt/taut"]), &options()).unwrap();
     let without_x = unwrap(&claude, &both, "x").unwrap();
     assert_eq!(unwrap(&claude, &without_x, "y").unwrap(), text);
 }

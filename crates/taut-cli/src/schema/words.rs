@@ -8,6 +8,7 @@ use serde_json::{Number, Value};
 
 use super::{Budget, STEPS, Schema, Shape, Walk, whole_number};
 use crate::cells::cut;
+use crate::own;
 
 /// How deep fields within fields are shown.
 const DEPTH: usize = 6;
@@ -136,7 +137,7 @@ pub(crate) fn fields(schema: Schema<'_>) -> String {
     let mut left = MOST;
     object(&mut text, schema, 1, &mut left);
     if left == 0 {
-        text.push_str("  … and more: `taut list --json` shows all of it\n");
+        text.push_str(&own::named("  … and more: `taut list --json` shows all of it\n"));
     }
     text
 }

@@ -44,7 +44,7 @@ fn a_good_server_passes_and_a_bad_one_does_not() {
     let bad = lax(&[]).exits(1);
     assert!(bad.out.contains("✗ MUST rpc-unknown-method"), "{}", bad.out);
     assert!(bad.out.contains("> {") && bad.out.contains("< {"), "the bytes: {}", bad.out);
-    assert!(bad.out.contains("next: --explain rpc-unknown-method"), "{}", bad.out);
+    assert!(bad.out.contains("next: taut check --explain rpc-unknown-method"), "{}", bad.out);
 }
 
 #[test]

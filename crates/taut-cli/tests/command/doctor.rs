@@ -515,7 +515,7 @@ fn nothing_is_left_of_a_server_that_fails_at_the_start_and_it_is_said() {
 #[cfg(unix)]
 fn what_a_dying_server_says_on_stdout_is_shown() {
     let server = ["sh", "-c", "echo 'GITHUB_TOKEN is required'; exit 1"].map(str::to_owned);
-    for line in ["list", "smoke", "call x", "shell", "watch"] {
+    for line in ["list", "smoke -q", "call x", "shell", "watch"] {
         let run = run(line, &server).exits(4);
         assert!(run.err.contains("on stdout:"), "{line}: {}", run.err);
         assert_eq!(run.err.matches("GITHUB_TOKEN is required").count(), 1, "{line}: {}", run.err);

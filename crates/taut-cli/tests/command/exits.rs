@@ -132,7 +132,7 @@ fn exit_6_a_request_timed_out() {
 /// `| head`: nobody reads the rest, and nobody is told.
 #[test]
 fn a_reader_that_has_had_enough_ends_it_quietly() {
-    for line in ["call big bytes=10000000", "list --json", "smoke", "doctor"] {
+    for line in ["call big bytes=10000000", "list --json", "smoke -q", "doctor -q"] {
         let mut words: Vec<&str> = line.split(' ').collect();
         words.extend(["--", "taut", "serve"]);
         let mut child = taut(words).spawn().unwrap();

@@ -100,6 +100,7 @@ mod times;
 mod usage;
 mod verdicts;
 mod watch;
+mod words;
 
 use std::ffi::OsStr;
 use std::io::Write as _;

@@ -71,7 +71,7 @@ fn words_in_another_order_are_put_right() {
                 "call echo text=x npx srv",
                 "goes after two dashes\n  try: taut call echo text=x -- npx srv\n",
             ),
-            ("good", "good is a server: taut smoke good, "),
+            ("good", "good is a server\n  try: taut smoke good\n"),
             ("-v smoke", "\noptions go after the command: taut smoke -v …\n"),
             ("--json list good", "options go after the command: taut list --json …\n"),
             (

@@ -40,6 +40,7 @@ use crate::cmd::call::object;
 use crate::hosts;
 use crate::mask;
 use crate::output::{Output, YELLOW};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::reach::carrier;
 use crate::secrets;
@@ -125,9 +126,9 @@ async fn by_name(
         }
         args.server = words;
         args.name.get_or_insert_with(|| format!("{shown}, bridged"));
-        output.note(
+        output.note(&own::named(
             "a server that is not started here is measured through `taut bridge`, which has its own costs",
-        );
+        ));
         return Ok((args, Vec::new()));
     }
     let start = hosts::start_of(output, name, &args.config, &args.env)?;

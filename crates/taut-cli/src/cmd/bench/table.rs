@@ -8,6 +8,7 @@ use super::rounds::{Cell, Plan, Row};
 use super::stats::{median, ratio};
 use crate::cells::cut;
 use crate::output::{BOLD, DIM, GREEN, Output, RED};
+use crate::own;
 
 /// How wide a name may be.
 const NAME: usize = 16;
@@ -218,7 +219,7 @@ fn notes(output: &Output, rows: &[Row], columns: &[Column]) -> String {
         _ => reader.paint(RED, format!("✗ {bad} servers failed in a phase: see above")),
     };
     let verdict = if rows.len() == 1 && bad == 1 {
-        reader.paint(RED, "✗ it failed in a phase: see above, and ask taut doctor why")
+        reader.paint(RED, own::named("✗ it failed in a phase: see above, and ask taut doctor why"))
     } else {
         verdict
     };

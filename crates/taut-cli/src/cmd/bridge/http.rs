@@ -17,6 +17,7 @@ use super::listen::{Kind, Listener};
 use crate::files;
 use crate::memory::GiveBack;
 use crate::output::Output;
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::reach::{Address, host_and_port_of};
 use crate::secrets;
@@ -85,7 +86,10 @@ pub(super) fn token_in_file(output: &Output, path: &Path) -> Result<String, Prob
 
 /// The token in a variable of the environment.
 pub(super) fn token_in_variable(name: &str) -> Result<String, Problem> {
-    let next = format!("{name}=$(openssl rand -hex 32) taut bridge --token-env {name} …");
+    let next = format!(
+        "{name}=$(openssl rand -hex 32) {taut} bridge --token-env {name} …",
+        taut = own::name()
+    );
     match std::env::var(name) {
         Ok(text) => good_token(&format!("--token-env {name}"), &text, &next),
         Err(_) => Err(Problem::Usage {

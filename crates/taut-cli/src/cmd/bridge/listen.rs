@@ -172,7 +172,11 @@ mod unix {
             }
             _ => refused(
                 "somebody listens there already",
-                format!("another path, or use who listens: taut list unix:{}", path.display()),
+                format!(
+                    "another path, or use who listens: {taut} list unix:{}",
+                    path.display(),
+                    taut = crate::own::name()
+                ),
             ),
         }
     }

@@ -29,6 +29,7 @@ use crate::help;
 use crate::hosts::{Target, resolve};
 use crate::memory::GiveBack;
 use crate::output::Output;
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::session::{builder, tell, told_by};
 use crate::signals::Interrupts;
@@ -263,10 +264,10 @@ async fn serve(
         }
         None => {
             if std::io::stdin().is_terminal() {
-                output.note(
+                output.note(&own::named(
                     "taut bridge serves MCP on stdin and stdout: start it from a host, or type JSON and end \
                      with Ctrl-D",
-                );
+                ));
                 output.note("  try: --listen 127.0.0.1:7000, to serve on a socket");
             }
             stdio(proxy, args.drain).await

@@ -14,6 +14,7 @@ use taut::{
 use taut_check::lint::Lint;
 
 use super::exam::PROBE;
+use crate::own;
 use crate::problem::{Exit, Problem, exit_of};
 use crate::processes::{self, Process};
 use crate::reach::CONNECTING;
@@ -262,7 +263,7 @@ impl Facts {
         if self.listed.is_some() {
             let text = "nothing: no sampling, elicitation or roots, as the plainest hosts; `taut list` may show \
                         more tools";
-            add("offered", None, text.to_owned(), None);
+            add("offered", None, own::named(text), None);
         }
         for (name, step) in [("listed", &self.listed), ("called", &self.called)] {
             match step {

@@ -41,9 +41,9 @@ pub(crate) struct Words {
 
 #[cfg(not(feature = "fleet"))]
 pub(crate) async fn run(_output: &Output, command: &FleetSub) -> Result<Exit, Problem> {
-    Err(crate::nats::left_out(match command {
-        FleetSub::Worker(_) => "taut worker",
-        FleetSub::Fleet(_) => "taut fleet",
+    Err(crate::nats::left_out(&match command {
+        FleetSub::Worker(_) => crate::own::named("taut worker"),
+        FleetSub::Fleet(_) => crate::own::named("taut fleet"),
     }))
 }
 

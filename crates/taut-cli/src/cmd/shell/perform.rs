@@ -19,6 +19,7 @@ use crate::cmd::{complete, list, prompt, read};
 use crate::content::{self, Piece};
 use crate::events::Event;
 use crate::output::{BOLD, CYAN, DIM, Output, RED};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::session::with_words;
 use crate::signals::{Interrupts, Stop};
@@ -332,11 +333,13 @@ fn here(problem: Problem, typed: &str) -> Problem {
     {
         let _ = write!(what, "\ndid you mean {word}, a word of the shell?");
     }
-    let typed_here = |next: &str| match next.strip_prefix("taut call ") {
-        Some(rest) => Some(rest.to_owned()),
-        None => ["prompt", "complete"].into_iter().find_map(|word| {
-            next.strip_prefix(&format!("taut {word} ")).map(|rest| format!("{word} {rest}"))
-        }),
+    let typed_here = |next: &str| {
+        let line = next.strip_prefix(own::name())?.strip_prefix(' ')?;
+        match line.split_once(' ')? {
+            ("call", rest) => Some(rest.to_owned()),
+            ("prompt" | "complete", _) => Some(line.to_owned()),
+            _ => None,
+        }
     };
     let next = next.map(|next| match typed_here(&next) {
         Some(rest) => rest.trim_end_matches(SERVER).to_owned(),

@@ -20,9 +20,11 @@ use crate::hosts::{
     Found, How, Server, Surroundings, Target, find, none_found, target_of, tell_broken,
 };
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, time};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
+use crate::typed;
 
 /// How many are tried at once: enough not to wait for each `npx` in turn, too few to make one slow.
 const AT_ONCE: usize = 4;
@@ -43,7 +45,7 @@ enum Outcome {
     Skipped(String),
 }
 
-pub(super) async fn run(output: &Output, options: &Options) -> Result<Exit, Problem> {
+pub(super) async fn run(output: &Output, options: &Options, quiet: bool) -> Result<Exit, Problem> {
     let began = Instant::now();
     let found = find(Surroundings::here(), &options.config);
     let servers: Vec<&Server> = found.visible().collect();
@@ -74,6 +76,10 @@ pub(super) async fn run(output: &Output, options: &Options) -> Result<Exit, Prob
         output.document(&document)?;
     } else {
         output.print(&table(output, &found, &rows, (began.elapsed(), interrupted)))?;
+        // A line `try:` names another after a failure.
+        if !quiet && failed.is_none() && !interrupted {
+            output.note_next(&typed::again("smoke", "doctor", &[]));
+        }
     }
     Ok(exit)
 }
@@ -289,7 +295,11 @@ fn table(output: &Output, found: &Found, rows: &[Row], end: (Duration, bool)) ->
     let _ = writeln!(text, "\n{}", verdict(output, found, rows, end));
     let failed = rows.iter().find(|row| matches!(row.outcome, Outcome::Failed { .. }));
     if let Some(row) = failed {
-        let next = format!("taut smoke {}, for the whole story", reader.line(&row.name));
+        let next = format!(
+            "{taut} smoke {}, for the whole story",
+            reader.line(&row.name),
+            taut = own::name()
+        );
         let _ = writeln!(text, "{} {next}", reader.paint(CYAN, "  try:"));
     }
     text

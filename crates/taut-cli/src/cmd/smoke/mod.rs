@@ -17,6 +17,7 @@ use super::call::object;
 use crate::args::Smoke;
 use crate::hosts::resolve;
 use crate::output::Output;
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
 use crate::session::command;
@@ -28,13 +29,13 @@ pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> 
     let mut options = args.options.clone();
     options.asked.offer_all = true;
     if args.all {
-        return all::run(output, &options).await;
+        return all::run(output, &options, args.quiet).await;
     }
     if args.call.is_some()
         && args.args.is_none()
         && args.name.as_deref().is_some_and(|name| name.contains('='))
     {
-        return Err(typed::json_args_wanted("taut smoke"));
+        return Err(typed::json_args_wanted("smoke"));
     }
     let chosen = chosen(args)?;
     let options = &options;
@@ -43,7 +44,7 @@ pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> 
         let exe = std::env::current_exe()
             .map_err(|error| Problem::File { what: "finding our own program".into(), error })?;
         let started = command(&[exe.into(), "serve".into()], options);
-        (Reach::Start(started), "taut serve".to_owned())
+        (Reach::Start(started), own::named("taut serve"))
     } else {
         let target = resolve(output, options, args.name.as_deref(), &args.server)?;
         (target.reach, target.shown)
@@ -51,7 +52,16 @@ pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> 
     let mut interrupts = Interrupts::new()?;
     let mut smoke = Transcript::new(output, &name)?;
     let exit = smoke.run(options, started, chosen, &mut interrupts).await?;
+    // A line `try:` names it already.
+    let named = smoke.next.is_some();
     smoke.finish(exit)?;
+    if !output.json && !args.quiet && !named {
+        let next = typed::again("smoke", "doctor", &[]);
+        output.note_next(&match nothing {
+            true => format!("{next} -- {} serve", own::name()),
+            false => next,
+        });
+    }
     Ok(exit)
 }
 

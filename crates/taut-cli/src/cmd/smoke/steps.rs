@@ -20,6 +20,7 @@ use crate::args::Options;
 use crate::asking::Host;
 use crate::cmd::list::{Offer, ask};
 use crate::output::{GREEN, RED, YELLOW, time};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
 use crate::session::{builder, hang_up, hear, patient};
@@ -135,7 +136,11 @@ impl Transcript<'_> {
         if self.refused_by != Some(Who::Sdks) {
             return exit;
         }
-        let words = format!("it answers taut, but {}: see `taut doctor`", Who::Sdks.words());
+        let words = format!(
+            "it answers taut, but {}: see `{taut} doctor`",
+            Who::Sdks.words(),
+            taut = own::name()
+        );
         self.summary = vec![words];
         Exit::Violation
     }

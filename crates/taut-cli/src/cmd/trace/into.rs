@@ -12,6 +12,7 @@ use taut::secrets::is_secret;
 use crate::files;
 use crate::hosts::{Found, How, Server, Surroundings, find, unknown, wrap};
 use crate::output::Output;
+use crate::own;
 use crate::problem::{Exit, Problem};
 
 /// What the copy's name ends with.
@@ -49,10 +50,8 @@ pub(super) fn into(
     for (variable, _) in stdio.env.iter().filter(hidden) {
         options.extend(["--hide".to_owned(), variable.clone()]);
     }
-    let failed = |error| Problem::File { what: "finding this program".to_owned(), error };
-    let taut = std::env::current_exe().map_err(failed)?;
     let text = read(&server.place.path)?;
-    let new = wrap::wrap(&server.place, &text, name, &taut.to_string_lossy(), &options)
+    let new = wrap::wrap(&server.place, &text, name, &own::written(), &options)
         .map_err(|why| refused(&found, server, &why))?;
     let backup = backup(&server.place.path);
     // A file in which another server is traced is not what it was before.
@@ -66,7 +65,7 @@ pub(super) fn into(
         true => format!("a copy is in {}; ", found.shown(&backup)),
         false => String::new(),
     };
-    output.note(&format!("{copy}taut trace --out-of {name} undoes it"));
+    output.note(&format!("{copy}{taut} trace --out-of {name} undoes it", taut = own::name()));
     Ok(Exit::Worked)
 }
 

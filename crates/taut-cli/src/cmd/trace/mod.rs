@@ -31,6 +31,7 @@ use taut_trace::{Recorder, Session, Watch};
 use crate::gate;
 use crate::hosts::{listens, start_of};
 use crate::output::{CYAN, DIM, Output};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::reach::carrier;
 use crate::session::quoted;
@@ -150,7 +151,11 @@ fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
     if let Some(name) = name
         && let Some(place) = elsewhere(name, &args.config)
     {
-        tell(output, args, &format!("{} is reached through `taut bridge`", place.shown));
+        tell(
+            output,
+            args,
+            &format!("{} is reached through `{taut} bridge`", place.shown, taut = own::name()),
+        );
         reached(output, args, place);
     }
     if !args.quiet {
@@ -161,7 +166,7 @@ fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
         for_hosts(
             output,
             "it passes on what a host says",
-            &format!("taut smoke -- taut trace {server}"),
+            &format!("{taut} smoke -- {taut} trace {server}", taut = own::name()),
         );
     }
     let known = args.called.clone().or_else(|| name.map(str::to_owned));
@@ -240,11 +245,10 @@ fn server_of(
         (None, []) => {
             return Err(Problem::Usage {
                 what: "which server?".to_owned(),
-                next: Some(
+                next: Some(own::named(
                     "its command after two dashes: -- npx some-server; or its name, as `taut servers` shows it; or \
-                     its URL"
-                        .to_owned(),
-                ),
+                     its URL",
+                )),
             });
         }
         (None, words) => Launch { words: words.to_vec(), ..Launch::default() },

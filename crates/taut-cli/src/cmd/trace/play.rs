@@ -17,6 +17,7 @@ use super::{ends, for_hosts, server_of};
 use crate::args;
 use crate::help;
 use crate::output::{DIM, GREEN, Output, RED};
+use crate::own;
 use crate::problem::{Exit, Problem};
 use crate::session::quoted;
 
@@ -140,7 +141,7 @@ fn framed(text: &str, framing: Framing) -> Vec<u8> {
 pub(super) fn mock(output: &Output, args: &MockArgs) -> Result<Exit, Problem> {
     let capture = load_link(&args.file, args.link.as_deref())?;
     let file = quoted([args.file.to_string_lossy()]);
-    let next = format!("taut smoke -- taut trace mock {file}");
+    let next = format!("{taut} smoke -- {taut} trace mock {file}", taut = own::name());
     for_hosts(output, "it answers what a host says, as the capture has it", &next);
     let mut mock = Mock::new(&capture);
     let came = listen(ends::read);

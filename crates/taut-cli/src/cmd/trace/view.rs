@@ -13,6 +13,7 @@ use crate::cells::{pad, wide};
 use crate::gate::escape;
 use crate::help;
 use crate::output::{BOLD, DIM, Output, RED, size, time};
+use crate::own;
 use crate::problem::{Exit, Problem};
 
 /// How often a file that is followed is looked at again.
@@ -103,7 +104,7 @@ fn open(path: &Path) -> Result<File, Problem> {
 fn unreadable(path: &Path, error: &taut_trace::ReadError) -> Problem {
     Problem::Usage {
         what: format!("{}: {error}", path.display()),
-        next: Some("taut trace --record FILE -- COMMAND makes a capture".to_owned()),
+        next: Some(own::named("taut trace --record FILE -- COMMAND makes a capture")),
     }
 }
 
@@ -234,7 +235,7 @@ fn only(output: &Output, capture: &Capture, number: usize) -> Result<Exit, Probl
         let what = format!("there is no line {number}; the capture has {}", capture.records.len());
         return Err(Problem::Usage {
             what,
-            next: Some("taut trace view FILE shows the numbers".to_owned()),
+            next: Some(own::named("taut trace view FILE shows the numbers")),
         });
     };
     let mut shown = vec![(number, record)];
