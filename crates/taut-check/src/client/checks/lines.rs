@@ -48,7 +48,7 @@ pub(super) fn checks() -> Vec<Check> {
                     Some(other) => Some(format!("a line is no message: {other}")),
                 });
                 // The length ends a message that has headers.
-                unclean.or(unfinished.filter(|_| !trial))
+                unclean.or_else(|| unfinished.filter(|_| !trial))
             })
         }),
         Check::must(
