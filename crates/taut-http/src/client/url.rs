@@ -6,6 +6,7 @@ use std::fmt;
 
 use hyper::Uri;
 use hyper::http::uri::{Authority, Scheme};
+use taut::secrets::user_info;
 
 use super::error::HttpError;
 
@@ -137,11 +138,11 @@ impl Url {
 
 /// An address as errors show it: no query, which may hold a secret, and no password.
 fn shown(text: &str) -> String {
-    let text = text.split(['?', '#']).next().unwrap_or_default();
-    match (text.split_once("://"), text.rfind('@')) {
-        (Some((scheme, _)), Some(at)) => format!("{scheme}://{}", &text[at + 1..]),
-        _ => text.chars().take(200).collect(),
-    }
+    let text = match (user_info(text), text.split_once("://")) {
+        (Some(user), Some((scheme, rest))) => format!("{scheme}://{}", &rest[user.len() + 1..]),
+        _ => text.to_owned(),
+    };
+    text.split(['?', '#']).next().unwrap_or_default().chars().take(200).collect()
 }
 
 fn has_scheme(reference: &str) -> bool {
@@ -228,6 +229,8 @@ mod tests {
             ("http://[::1]:0/", "its port is not a number"),
             ("http://x:/", "its port is not a number"),
             ("https://me:secret@x/?token=secret", "as a header"),
+            ("https://me:secret?a@x/", "is no usable address"),
+            ("https://me:secret/a@x/", "is no usable address"),
         ];
         for (text, why) in cases {
             let error = Url::parse(text).unwrap_err().to_string();
