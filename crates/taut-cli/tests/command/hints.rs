@@ -8,7 +8,7 @@ fn told(words: &[&str]) -> super::Run {
     taut(words).output().unwrap().into()
 }
 
-/// T32: arguments of --call are one JSON object, and the line with it is given.
+/// Arguments of --call are one JSON object, and the line with it is given.
 #[test]
 fn pairs_after_call_are_answered_with_the_line_that_is_meant() {
     for (line, pairs) in [
@@ -22,7 +22,7 @@ fn pairs_after_call_are_answered_with_the_line_that_is_meant() {
     }
 }
 
-/// T32: a server and its tool in one word, and a tool in the place of the command.
+/// A server and its tool in one word, and a tool in the place of the command.
 #[test]
 fn a_tool_that_is_typed_as_hosts_write_it_is_understood() {
     let run = told(&["call", "demo.echo", "text=hi"]).exits(2);
@@ -31,7 +31,7 @@ fn a_tool_that_is_typed_as_hosts_write_it_is_understood() {
     assert!(run.err.contains("taut call echo text=hi"), "{}", run.err);
 }
 
-/// T32: an argument that the tool does not have is in no example.
+/// An argument that the tool does not have is in no example.
 #[test]
 fn an_argument_that_does_not_exist_is_not_suggested() {
     let tool = json!({ "name": "list_type", "inputSchema": { "type": "object",
@@ -42,7 +42,7 @@ fn an_argument_that_does_not_exist_is_not_suggested() {
     assert!(run.err.contains("taut call list_type type=… -- "), "{}", run.err);
 }
 
-/// T32: what a server that raised has written is a word away.
+/// What a server that raised has written is a word away.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(unix)]
@@ -59,7 +59,7 @@ fn a_tool_that_failed_says_where_its_traceback_is() {
     assert!(run.err.contains("Traceback") && !run.err.contains("try: -v"), "{}", run.err);
 }
 
-/// T32: the cure is a whole entry, with the variables, and with paths that hold in any folder.
+/// The cure is a whole entry, with the variables, and with paths that hold in any folder.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(unix)]
@@ -76,7 +76,7 @@ fn the_cure_of_doctor_is_a_whole_entry() {
     assert!(run.out.contains(&entry), "{}\n{entry}", run.out);
 }
 
-/// T43: mcp-proxy and the Inspector's --cli eat the two dashes.
+/// Mcp-proxy and the Inspector's --cli eat the two dashes.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(unix)]
@@ -94,7 +94,7 @@ fn a_command_without_its_two_dashes_is_understood_by_the_bridge() {
     assert!(run.err.contains("nothing"), "a lone word is a server's name: {}", run.err);
 }
 
-/// T39: a name of megabytes does not fill the screen, nor do a million choices.
+/// A name of megabytes does not fill the screen, nor do a million choices.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(unix)]
@@ -112,6 +112,35 @@ fn text_for_people_is_bounded() {
     let run = told(&["call", "x", "a=b", "--", "bash", "-c", &script]).exits(2);
     assert!(run.err.len() < 10_000, "{} bytes", run.err.len());
     assert!(run.err.contains(" more"), "{}", run.err);
+}
+
+/// Nor do a question and a log line of megabytes.
+#[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+fn a_question_and_a_log_line_for_people_are_bounded() {
+    let opened = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"s","version":"1"}}"#;
+    let asked = r#"{"type":"object","properties":{}}"#;
+    let script = format!(
+        r#"long=$(head -c 300000 /dev/zero | tr '\0' n)
+        say() {{ printf '{{"jsonrpc":"2.0",%s}}\n' "$1"; }}
+        while read -r line; do
+        id=${{line#*\"id\":}}; id=${{id%%[!0-9]*}}
+        case $line in
+        *'"initialize"'*) say "\"id\":$id,"'"result":{opened}';;
+        *'"id":"q"'*) say "\"id\":$call,"'"result":{{"content":[]}}';;
+        *tools/call*) call=$id
+            say '"method":"notifications/message","params":{{"level":"error","data":"'$long'"}}'
+            say '"id":"q","method":"elicitation/create","params":{{"message":"'$long'","requestedSchema":{asked}}}';;
+        *notifications*) ;;
+        *) say "\"id\":$id,"'"error":{{"code":-32601,"message":"no"}}';;
+        esac
+        done"#
+    );
+    let run = told(&["call", "x", "--args", "{}", "-v", "--", "bash", "-c", &script]).exits(3);
+    assert!(run.err.contains(" asks: nnn"), "{}", run.err.len());
+    assert!(run.err.len() > 60_000, "both are shown: {}", run.err);
+    assert!(run.err.len() < 100_000, "{} bytes", run.err.len());
 }
 
 /// A server with these tools that answers a call with a failure, after it has written why. What stands in `$()` is
@@ -141,7 +170,7 @@ fn shell(tools: &str) -> String {
     )
 }
 
-/// T32: an error over HTTP, behind a token, goes to people who must not read the server's logs.
+/// An error over HTTP, behind a token, goes to people who must not read the server's logs.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(all(unix, feature = "http"))]
@@ -171,7 +200,7 @@ fn the_error_of_a_crash_has_no_stderr_of_the_server_behind_a_token() {
     assert!(said(&[]).contains("very-private-words"), "the same user's own");
 }
 
-/// T33: bench takes --call and --args as its siblings do.
+/// Bench takes --call and --args as its siblings do.
 #[test]
 // About Linux itself: only there is `taut bench`.
 #[cfg(all(target_os = "linux", not(taut_portable)))]
