@@ -170,6 +170,60 @@ fn shell(tools: &str) -> String {
     )
 }
 
+/// A list that is refused is no reason to list again, and one of 10,000 pages is called that.
+#[test]
+fn a_list_that_is_refused_or_never_ends_is_called_that() {
+    let refused = json!({ "error": { "code": -32603, "message": "fetch failed" } });
+    let run = run("list", &answering(&json!({ "tools/list": refused }))).exits(3);
+    assert!(run.err.contains("fetch failed") && !run.err.contains("`taut list"), "{}", run.err);
+    let run = super::run("list tools", &super::server("pages 1")).exits(5);
+    assert!(run.err.contains("it has more than 10000 pages"), "{}", run.err);
+}
+
+/// The last words of a server that died at its start stand in the answer and, as its own, on stderr; no option is
+/// advised against that was not typed.
+#[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+fn the_bridge_shows_a_traceback_at_the_start_once() {
+    let server = ["sh", "-c", "echo Traceback-of-mine >&2; exit 1"].map(str::to_owned);
+    let opening = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    let run = super::run_with("bridge", &server, &format!("{opening}\n"));
+    for said in [&run.out, &run.err] {
+        assert_eq!(said.matches("Traceback-of-mine").count(), 1, "{run:?}");
+        assert!(!said.contains("--revision"), "{run:?}");
+    }
+}
+
+/// A bridge says where it listens as hosts need it; a wrong token is refused in one sentence; nothing is called lines.
+#[test]
+#[cfg(all(unix, feature = "http"))]
+fn over_http_it_is_told_as_http() {
+    use std::io::BufRead as _;
+    let file = super::temporary().join("token-of-http");
+    std::fs::write(&file, "0123456789abcdef0123\n").unwrap();
+    let words = ["bridge", "--listen", "127.0.0.1:0", "--token-file", file.to_str().unwrap()];
+    let mut bridge = taut(words.into_iter().chain(["--", "taut", "serve"])).spawn().unwrap();
+    let mut url = String::new();
+    std::io::BufReader::new(bridge.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let url = url.trim();
+    let asked = |command: &str, token: &str| -> super::Run {
+        let header = format!("Authorization: Bearer {token}");
+        taut([command, url, "--header", &header]).output().unwrap().into()
+    };
+    let (wrong, right) = (asked("list", "wrong"), asked("smoke", "0123456789abcdef0123"));
+    let doctor = asked("doctor", "0123456789abcdef0123");
+    bridge.kill().unwrap();
+    bridge.wait().unwrap();
+    assert!(url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"), "{url}");
+    assert_eq!(wrong.err.matches("is not accepted").count(), 1, "{}", wrong.err);
+    assert_eq!(wrong.err.matches("401").count(), 1, "{}", wrong.err);
+    for said in [&right.out, &doctor.out] {
+        assert!(said.contains(", HTTP") && !said.contains("lines"), "{said}");
+        assert!(!said.contains("0.0 ms"), "{said}");
+    }
+}
+
 /// An error over HTTP, behind a token, goes to people who must not read the server's logs.
 #[test]
 // About Unix itself: a shell plays the server.
