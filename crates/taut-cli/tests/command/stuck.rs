@@ -79,7 +79,7 @@ fn one_signal_ends_a_command_whose_stdout_was_full_before() {
         let (_reader, mut writer) = std::io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
         // First in large pieces, then to the last byte.
-        for piece in [&[b' '; 4096][..], &[b' ']] {
+        for piece in [&[b' '; 4096][..], b" "] {
             while writer.write(piece).is_ok() {}
         }
         rustix::io::ioctl_fionbio(&writer, false).unwrap();
