@@ -201,9 +201,9 @@ impl Output {
         self.print(&format!("{text}\n"))
     }
 
-    /// Writes a line to stderr. Never fails.
+    /// Writes a line to stderr, of which a server may have chosen any length. Never fails.
     pub(crate) fn note(&self, text: &str) {
-        let shown = self.err.pass(&secrets::masked(text));
+        let shown = self.err.pass(&cut_middle(&secrets::masked(text)));
         if !self.screen.hold(&shown) {
             self.show(shown);
         }
@@ -225,7 +225,7 @@ impl Output {
 
     /// Tells a part of a question that is being put to somebody.
     pub(crate) fn ask(&self, text: &str) {
-        self.show(self.err.pass(&secrets::masked(text)));
+        self.show(self.err.pass(&cut_middle(&secrets::masked(text))));
     }
 
     fn show(&self, shown: Shown) {
@@ -248,9 +248,9 @@ impl Output {
             self.report_as_document(problem);
         }
         let label = self.err.paint(RED, "error:");
-        self.note(&format!("{label} {}", self.err.text(&cut_middle(&problem.to_string()))));
+        self.note(&format!("{label} {}", self.err.text(&problem.to_string())));
         if let Some(data) = problem.data() {
-            let data = self.err.line(&cut_middle(&data)).into_owned();
+            let data = self.err.line(&data).into_owned();
             self.note(&format!("{} {data}", self.err.paint(DIM, "  data:")));
         }
         if !self.verbose {
@@ -258,7 +258,7 @@ impl Output {
             self.last_words("stderr", problem.stderr());
         }
         if let Some(next) = problem.next() {
-            self.note(&format!("{} {}", self.err.paint(CYAN, "  try:"), cut_middle(&next)));
+            self.note(&format!("{} {}", self.err.paint(CYAN, "  try:"), next));
         }
         exit
     }

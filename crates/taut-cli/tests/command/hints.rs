@@ -8,7 +8,7 @@ fn told(words: &[&str]) -> super::Run {
     taut(words).output().unwrap().into()
 }
 
-/// T32: arguments of --call are one JSON object, and the line with it is given.
+/// Arguments of --call are one JSON object, and the line with it is given.
 #[test]
 fn pairs_after_call_are_answered_with_the_line_that_is_meant() {
     for (line, pairs) in [
@@ -22,7 +22,7 @@ fn pairs_after_call_are_answered_with_the_line_that_is_meant() {
     }
 }
 
-/// T32: a server and its tool in one word, and a tool in the place of the command.
+/// A server and its tool in one word, and a tool in the place of the command.
 #[test]
 fn a_tool_that_is_typed_as_hosts_write_it_is_understood() {
     let run = told(&["call", "demo.echo", "text=hi"]).exits(2);
@@ -31,7 +31,7 @@ fn a_tool_that_is_typed_as_hosts_write_it_is_understood() {
     assert!(run.err.contains("taut call echo text=hi"), "{}", run.err);
 }
 
-/// T32: an argument that the tool does not have is in no example.
+/// An argument that the tool does not have is in no example.
 #[test]
 fn an_argument_that_does_not_exist_is_not_suggested() {
     let tool = json!({ "name": "list_type", "inputSchema": { "type": "object",
@@ -42,7 +42,7 @@ fn an_argument_that_does_not_exist_is_not_suggested() {
     assert!(run.err.contains("taut call list_type type=… -- "), "{}", run.err);
 }
 
-/// T32: what a server that raised has written is a word away.
+/// What a server that raised has written is a word away.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(unix)]
@@ -59,7 +59,7 @@ fn a_tool_that_failed_says_where_its_traceback_is() {
     assert!(run.err.contains("Traceback") && !run.err.contains("try: -v"), "{}", run.err);
 }
 
-/// T32: the cure is a whole entry, with the variables, and with paths that hold in any folder.
+/// The cure is a whole entry, with the variables, and with paths that hold in any folder.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(unix)]
@@ -76,7 +76,7 @@ fn the_cure_of_doctor_is_a_whole_entry() {
     assert!(run.out.contains(&entry), "{}\n{entry}", run.out);
 }
 
-/// T43: mcp-proxy and the Inspector's --cli eat the two dashes.
+/// Mcp-proxy and the Inspector's --cli eat the two dashes.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(unix)]
@@ -94,7 +94,7 @@ fn a_command_without_its_two_dashes_is_understood_by_the_bridge() {
     assert!(run.err.contains("nothing"), "a lone word is a server's name: {}", run.err);
 }
 
-/// T39: a name of megabytes does not fill the screen, nor do a million choices.
+/// A name of megabytes does not fill the screen, nor do a million choices.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(unix)]
@@ -112,6 +112,35 @@ fn text_for_people_is_bounded() {
     let run = told(&["call", "x", "a=b", "--", "bash", "-c", &script]).exits(2);
     assert!(run.err.len() < 10_000, "{} bytes", run.err.len());
     assert!(run.err.contains(" more"), "{}", run.err);
+}
+
+/// Nor do a question and a log line of megabytes.
+#[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+fn a_question_and_a_log_line_for_people_are_bounded() {
+    let opened = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"s","version":"1"}}"#;
+    let asked = r#"{"type":"object","properties":{}}"#;
+    let script = format!(
+        r#"long=$(head -c 300000 /dev/zero | tr '\0' n)
+        say() {{ printf '{{"jsonrpc":"2.0",%s}}\n' "$1"; }}
+        while read -r line; do
+        id=${{line#*\"id\":}}; id=${{id%%[!0-9]*}}
+        case $line in
+        *'"initialize"'*) say "\"id\":$id,"'"result":{opened}';;
+        *'"id":"q"'*) say "\"id\":$call,"'"result":{{"content":[]}}';;
+        *tools/call*) call=$id
+            say '"method":"notifications/message","params":{{"level":"error","data":"'$long'"}}'
+            say '"id":"q","method":"elicitation/create","params":{{"message":"'$long'","requestedSchema":{asked}}}';;
+        *notifications*) ;;
+        *) say "\"id\":$id,"'"error":{{"code":-32601,"message":"no"}}';;
+        esac
+        done"#
+    );
+    let run = told(&["call", "x", "--args", "{}", "-v", "--", "bash", "-c", &script]).exits(3);
+    assert!(run.err.contains(" asks: nnn"), "{}", run.err.len());
+    assert!(run.err.len() > 60_000, "both are shown: {}", run.err);
+    assert!(run.err.len() < 100_000, "{} bytes", run.err.len());
 }
 
 /// A server with these tools that answers a call with a failure, after it has written why. What stands in `$()` is
@@ -141,7 +170,61 @@ fn shell(tools: &str) -> String {
     )
 }
 
-/// T32: an error over HTTP, behind a token, goes to people who must not read the server's logs.
+/// A list that is refused is no reason to list again, and one of 10,000 pages is called that.
+#[test]
+fn a_list_that_is_refused_or_never_ends_is_called_that() {
+    let refused = json!({ "error": { "code": -32603, "message": "fetch failed" } });
+    let run = run("list", &answering(&json!({ "tools/list": refused }))).exits(3);
+    assert!(run.err.contains("fetch failed") && !run.err.contains("`taut list"), "{}", run.err);
+    let run = super::run("list tools", &super::server("pages 1")).exits(5);
+    assert!(run.err.contains("it has more than 10000 pages"), "{}", run.err);
+}
+
+/// The last words of a server that died at its start stand in the answer and, as its own, on stderr; no option is
+/// advised against that was not typed.
+#[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+fn the_bridge_shows_a_traceback_at_the_start_once() {
+    let server = ["sh", "-c", "echo Traceback-of-mine >&2; exit 1"].map(str::to_owned);
+    let opening = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    let run = super::run_with("bridge", &server, &format!("{opening}\n"));
+    for said in [&run.out, &run.err] {
+        assert_eq!(said.matches("Traceback-of-mine").count(), 1, "{run:?}");
+        assert!(!said.contains("--revision"), "{run:?}");
+    }
+}
+
+/// A bridge says where it listens as hosts need it; a wrong token is refused in one sentence; nothing is called lines.
+#[test]
+#[cfg(all(unix, feature = "http"))]
+fn over_http_it_is_told_as_http() {
+    use std::io::BufRead as _;
+    let file = super::temporary().join("token-of-http");
+    std::fs::write(&file, "0123456789abcdef0123\n").unwrap();
+    let words = ["bridge", "--listen", "127.0.0.1:0", "--token-file", file.to_str().unwrap()];
+    let mut bridge = taut(words.into_iter().chain(["--", "taut", "serve"])).spawn().unwrap();
+    let mut url = String::new();
+    std::io::BufReader::new(bridge.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let url = url.trim();
+    let asked = |command: &str, token: &str| -> super::Run {
+        let header = format!("Authorization: Bearer {token}");
+        taut([command, url, "--header", &header]).output().unwrap().into()
+    };
+    let (wrong, right) = (asked("list", "wrong"), asked("smoke", "0123456789abcdef0123"));
+    let doctor = asked("doctor", "0123456789abcdef0123");
+    bridge.kill().unwrap();
+    bridge.wait().unwrap();
+    assert!(url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"), "{url}");
+    assert_eq!(wrong.err.matches("is not accepted").count(), 1, "{}", wrong.err);
+    assert_eq!(wrong.err.matches("401").count(), 1, "{}", wrong.err);
+    for said in [&right.out, &doctor.out] {
+        assert!(said.contains(", HTTP") && !said.contains("lines"), "{said}");
+        assert!(!said.contains("0.0 ms"), "{said}");
+    }
+}
+
+/// An error over HTTP, behind a token, goes to people who must not read the server's logs.
 #[test]
 // About Unix itself: a shell plays the server.
 #[cfg(all(unix, feature = "http"))]
@@ -171,7 +254,7 @@ fn the_error_of_a_crash_has_no_stderr_of_the_server_behind_a_token() {
     assert!(said(&[]).contains("very-private-words"), "the same user's own");
 }
 
-/// T33: bench takes --call and --args as its siblings do.
+/// Bench takes --call and --args as its siblings do.
 #[test]
 // About Linux itself: only there is `taut bench`.
 #[cfg(all(target_os = "linux", not(taut_portable)))]
