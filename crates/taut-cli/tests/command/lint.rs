@@ -57,3 +57,55 @@ fn a_schema_that_hosts_refuse_is_found_by_the_doctor() {
         findings.iter().find(|f| f["what"].as_str().unwrap().starts_with("unknown-format"));
     assert!(format.unwrap()["hurts"].as_str().unwrap().contains("AutoGen"), "{findings:#?}");
 }
+
+/// What AutoGen 0.7 loads and does not load, as it was tried: references forward, formats, and no output schema.
+#[test]
+fn the_doctor_says_of_autogen_what_it_does() {
+    let all = |tools: serde_json::Value| {
+        let run =
+            run("doctor", &answering(&json!({ "ping": {}, "tools/list": { "tools": tools } })));
+        run.out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let nested = |first: &str, second: &str| {
+        let refers = json!({ "type": "object", "properties": { "b": { "$ref": "#/$defs/M" } } });
+        let defs = serde_json::Map::from_iter([
+            (
+                first.to_owned(),
+                if first == "M" { json!({ "type": "object" }) } else { refers.clone() },
+            ),
+            (second.to_owned(), if second == "M" { json!({ "type": "object" }) } else { refers }),
+        ]);
+        json!({ "name": "nested", "description": "Nests.", "inputSchema": { "type": "object",
+            "properties": { "a": { "$ref": format!("#/$defs/{}", if first == "M" { second } else { first }) } },
+            "$defs": defs } })
+    };
+    // Members stand in the order of their names here.
+    let forward = all(json!([nested("A", "M")]));
+    assert!(forward.contains("$defs/A refers to $defs/M"), "{forward}");
+    assert!(
+        forward.contains("AutoGen, which then loads no tool of the server at all"),
+        "{forward}"
+    );
+    let backward = all(json!([nested("M", "Z")]));
+    assert!(!backward.contains("AutoGen"), "{backward}");
+    let formats = ["json", "int64", "double", "uri", "date-time", "hostname"];
+    let properties: serde_json::Map<_, _> = formats
+        .map(|format| (format.to_owned(), json!({ "type": "string", "format": format })))
+        .into_iter()
+        .collect();
+    let tool = json!({ "name": "formats", "description": "Has formats.",
+        "inputSchema": { "type": "object", "properties": properties },
+        "outputSchema": { "type": "object", "properties": { "x": { "type": "string", "format": "odd" } } } });
+    let said = all(json!([tool]));
+    assert!(!said.contains("AutoGen"), "{said}");
+}
+
+/// The first turn of `claude -p` goes without the tools of a server that takes two seconds.
+#[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+fn the_doctor_names_claude_where_a_server_takes_two_seconds() {
+    let slow = ["sh", "-c", "sleep 2.3; exec taut serve"].map(str::to_owned);
+    let said = run("doctor", &slow).out;
+    assert!(said.contains("claude -p"), "{said}");
+}
