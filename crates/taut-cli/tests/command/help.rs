@@ -152,7 +152,7 @@ fn the_help_has_every_exit_code() {
     let out = run.exits(0).out;
     let names: Vec<&str> =
         out.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
-    assert_eq!(names, ["taut", "commit", "target", "features", "upgrade"], "{out}");
+    assert_eq!(names, ["taut", "commit", "target", "build", "features", "upgrade"], "{out}");
     assert!(out.starts_with(&format!("taut {}\n", env!("CARGO_PKG_VERSION"))), "{out}");
     let run: Run = taut(["--version", "--json"]).output().unwrap().into();
     let document: Value = serde_json::from_str(&run.exits(0).out).unwrap();
