@@ -282,7 +282,7 @@ mod tests {
         let report = broken(its);
         assert!(report.passed());
         assert_eq!((report.failures().count(), report.warnings().count()), (0, 2));
-        let text = table(&report, &plain);
+        let text = table(&report, Some("taut"), &plain);
         assert!(text.contains("! MUST rpc-batch"), "{text}");
         assert!(text.contains("whose fault: the SDK's"), "{text}");
         assert!(text.contains("they do not fail the run"), "{text}");
@@ -294,7 +294,7 @@ mod tests {
 
         let strict = broken(its).strict(true);
         assert!(!strict.passed());
-        let text = table(&strict, &plain);
+        let text = table(&strict, Some("taut"), &plain);
         assert!(text.contains("✗ MUST rpc-batch"), "{text}");
         assert!(!text.contains("they do not fail the run"), "{text}");
     }
@@ -304,9 +304,9 @@ mod tests {
         let report = broken([("rpc-batch", "no array came back"), ("ping", "it was refused")]);
         assert!(!report.passed());
         assert_eq!((report.failures().count(), report.warnings().count()), (1, 1));
-        let text = table(&report, &plain);
+        let text = table(&report, Some("taut"), &plain);
         assert!(text.starts_with("✗ MUST ping"), "{text}");
-        assert!(text.contains("next: --explain ping"), "{text}");
+        assert!(text.contains("next: taut check --explain ping"), "{text}");
         assert_eq!(report.sarif("README.md")["runs"][0]["results"][1]["level"], "error");
     }
 }
