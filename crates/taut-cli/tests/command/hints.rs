@@ -197,6 +197,7 @@ fn the_bridge_shows_a_traceback_at_the_start_once() {
 
 /// A bridge says where it listens as hosts need it; a wrong token is refused in one sentence; nothing is called lines.
 #[test]
+// About Unix itself: a program without an ending in `PATH`.
 #[cfg(all(unix, feature = "http"))]
 fn over_http_it_is_told_as_http() {
     use std::io::BufRead as _;
