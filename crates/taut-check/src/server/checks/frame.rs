@@ -330,7 +330,14 @@ pub(super) fn checks() -> Vec<Check> {
                     let mut counted: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
                     for (at, value, frame) in session.received().filter(|(_, value, _)| is_response(value)) {
                         let Some(id) = value.get("id").filter(|id| !id.is_null()) else {
-                            // An error may answer what has no id that could be read; a result never does.
+                            // An error may answer what has no id that could be read, and a result a request whose id
+                            // is null, which `rpc-id-null` looks at.
+                            let asked = session.sent.iter().any(|(place, sent)| {
+                                *place < at && is_request(sent) && sent.get("id") == Some(&Value::Null)
+                            });
+                            if asked && super::served(value) {
+                                continue;
+                            }
                             if super::served(value) || !unreadable_before(session, at) {
                                 faults.push(("an answer without an id belongs to nothing".to_owned(), frame.text()));
                             }

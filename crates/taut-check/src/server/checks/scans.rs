@@ -51,7 +51,13 @@ pub(super) fn checks() -> Vec<Check> {
                         continue;
                     }
                     let method = request.and_then(|(_, request)| request["method"].as_str());
-                    if let Some(what) = objection(cx.revision, value, method) {
+                    // The answer to a request whose id has a wrong type repeats it: `rpc-id-type` and `rpc-id-null` look
+                    // at those.
+                    let mut value = value.clone();
+                    if request.is_some_and(|(_, request)| !is_id(&request["id"])) {
+                        value["id"] = Value::from(0);
+                    }
+                    if let Some(what) = objection(cx.revision, &value, method) {
                         faults.push((what, frame.text()));
                     }
                 }
@@ -59,4 +65,9 @@ pub(super) fn checks() -> Vec<Check> {
             Verdict::from_faults(faults)
         }),
     ]
+}
+
+/// Whether a request may have this id.
+fn is_id(id: &Value) -> bool {
+    id.is_string() || id.is_i64() || id.is_u64()
 }
