@@ -116,7 +116,8 @@ async fn a_program_that_does_not_exist_says_where_it_was_looked_for() {
 async fn l16_silence_is_called_silence() {
     let builder = quick().probe_timeout(ms(100)).start_timeout(ms(400));
     let began = Instant::now();
-    let (error, text) = failure(builder.clone(), sh("echo waiting >&2; exec sleep 1000")).await;
+    let silent = sh("echo waiting >&2; read -r line; exec sleep 1000");
+    let (error, text) = failure(builder.clone(), silent).await;
     assert_eq!(
         text,
         "the server did not answer initialize within 400ms: it said nothing; another, asked with \
@@ -293,13 +294,30 @@ async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
                 _ => {}
             },
         );
-    let client = in_time(builder.spawn(server("2025-11-25 slow-start=6200"))).await.unwrap();
+    let client = in_time(builder.spawn(server("2025-11-25 late=6200"))).await.unwrap();
     let all = events.all();
     assert_eq!((all.len(), all[1].as_str()), (3, "Content-Length"), "{all:?}");
     assert_eq!((client.pid(), client.framing()), (all[0].parse().ok(), Some(Framing::Lines)));
     works(&client).await;
     let other = all[2].parse().unwrap();
     eventually("the other is let go", || !alive(other)).await;
+}
+
+/// F13: a server that has not read what it was sent is still starting, and is started once.
+#[tokio::test]
+// About Unix itself: Linux tells how much of a pipe was read.
+#[cfg(all(target_os = "linux", not(taut_portable)))]
+async fn a_slow_start_is_one_start() {
+    let events = Seen::default();
+    let sink = events.clone();
+    let builder = quick().start_timeout(ms(9_000)).on_event(move |event| {
+        if let ClientEvent::ProcessStarted { pid } = event {
+            sink.push(pid.to_string());
+        }
+    });
+    let client = in_time(builder.spawn(server("2025-11-25 slow-start=4500"))).await.unwrap();
+    assert_eq!(events.all().len(), 1);
+    works(&client).await;
 }
 
 /// One that dies of the headers is not the cause: the first was silent.
