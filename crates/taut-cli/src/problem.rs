@@ -393,7 +393,7 @@ mod tests {
         };
         let hint = next("Cannot send 'elicitation/create': … has no back-channel for …");
         assert_eq!(hint, "let it ask in an older way: --revision 2025-11-25");
-        assert!(next("no such tool").contains("taut list --only"));
+        assert!(next("no such tool").contains(" list --only"));
     }
 
     /// An edge of a fleet says itself why a call failed; the server's tools have nothing to do with it.
@@ -406,6 +406,6 @@ mod tests {
         };
         assert!(next("busy").contains("more workers"));
         assert!(next("lost").contains("whether it ran"));
-        assert!(next("nobody").contains("taut worker"));
+        assert!(next("nobody").contains(" worker"));
     }
 }

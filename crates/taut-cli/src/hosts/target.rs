@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::expand::Missing;
 use super::find::{Broken, Found, Server, Start, find};
@@ -129,7 +129,46 @@ pub(crate) fn start_of(
     let start = start.map_err(|missing| unfilled(&from, &missing, &stdio.env))?;
     hide(&stdio.words, &stdio.env, &found.around);
     secrets::hide_words(&start.words);
-    Ok(start)
+    let within = within(&found, server, &start.words)?;
+    Ok(Start { env: start.env.into_iter().chain(within).collect(), ..start })
+}
+
+/// The entries within which a server was started, one a line.
+const WITHIN: &str = "TAUT_WITHIN";
+
+/// An entry that starts taut on its own name would start itself without end. The variable that lets the next taut see that;
+/// a server that is no taut gets none.
+fn within(
+    found: &Found,
+    server: &Server,
+    words: &[String],
+) -> Result<Option<(String, String)>, Problem> {
+    let is_taut = |word: &String| {
+        let name = Path::new(word).file_stem().unwrap_or_default().to_string_lossy();
+        name.split('@').next().is_some_and(|name| name == "tautmcp" || name.starts_with("taut-"))
+            || name == "taut"
+            || std::env::current_exe().is_ok_and(|own| own == Path::new(word))
+    };
+    if !words.iter().any(is_taut) {
+        return Ok(None);
+    }
+    let entry = format!("{} in {}", server.name, server.place.path.display());
+    let outer = found.around.vars.iter().find(|(name, _)| name.as_str() == WITHIN);
+    let outer = outer.map_or("", |(_, value)| value.as_str());
+    if outer.lines().any(|line| line == entry) {
+        let from = format!("{} in {}", server.name, found.shown(&server.place.path));
+        return Err(Problem::Usage {
+            what: format!(
+                "{from} starts taut on {} again: it would start itself without end",
+                server.name
+            ),
+            next: Some(format!(
+                "in that entry write the server's own command after two dashes instead of its name: {} bridge -- …",
+                own::name()
+            )),
+        });
+    }
+    Ok(Some((WITHIN.to_owned(), format!("{outer}\n{entry}"))))
 }
 
 /// Whether a word means a server that is not started here: an address, a URL, or the name of a server at a URL.
@@ -175,9 +214,10 @@ pub(crate) fn target_of(
         .map_err(|missing| unfilled(&from(), &missing, &stdio.env))?;
     hide(&stdio.words, &stdio.env, &found.around);
     secrets::hide_words(&start.words);
+    let within = within(found, server, &start.words)?;
     let mut options = options.clone();
     // What is typed goes before what is written.
-    options.env = start.env.into_iter().chain(options.env).collect();
+    options.env = start.env.into_iter().chain(within).chain(options.env).collect();
     options.cwd = options.cwd.or(start.cwd);
     options.inherit_env |= start.inherit;
     let words: Vec<OsString> = start.words.into_iter().map(OsString::from).collect();

@@ -470,3 +470,28 @@ fn what_is_there_twice_or_misspelt_is_told() {
     assert_eq!(place.seen().0, "npx 2");
     assert!(place.run("smoke t").exits(2).err.contains("is \"comand\" meant to be it?"));
 }
+
+/// An entry that has a taut on its own name started servers without end: the load of the machine rose to 1645.
+#[test]
+fn an_entry_that_starts_taut_on_its_own_name_is_refused() {
+    let place = Place::empty();
+    place.put(
+        ".mcp.json",
+        r#"{ "mcpServers": {
+            "itself": { "command": "taut", "args": ["bridge", "itself"] },
+            "one": { "command": "taut", "args": ["bridge", "other"] },
+            "other": { "command": "taut", "args": ["trace", "--quiet", "--record", "kept.jsonl", "one"] },
+            "plain": { "command": "taut", "args": ["bridge", "behind"] },
+            "behind": { "command": "taut", "args": ["serve"] }
+        } }"#,
+    );
+    for name in ["itself", "one", "other"] {
+        let run = place.run(&format!("smoke {name}"));
+        assert_ne!(run.code, 0, "{name}: {run:?}");
+        let said = format!("{}{}", run.out, run.err);
+        assert!(said.contains("it would start itself without end"), "{name}: {said}");
+    }
+    let direct = place.run("list itself");
+    assert!(direct.err.contains("the server's own command"), "{}", direct.err);
+    place.run("smoke plain").exits(0);
+}

@@ -61,7 +61,7 @@ fn a_schema_that_hosts_refuse_is_found_by_the_doctor() {
 /// What AutoGen 0.7 loads and does not load, as it was tried: references forward, formats, and no output schema.
 #[test]
 fn the_doctor_says_of_autogen_what_it_does() {
-    let all = |tools: serde_json::Value| {
+    let all = |tools: Value| {
         let run =
             run("doctor", &answering(&json!({ "ping": {}, "tools/list": { "tools": tools } })));
         run.out.split_whitespace().collect::<Vec<_>>().join(" ")

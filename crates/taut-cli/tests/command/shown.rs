@@ -15,7 +15,7 @@ fn smoke_without_a_command_starts_its_own_demo() {
     assert!(run.out.contains(r#"called      echo {"text":"hello from taut"}"#), "{}", run.out);
     assert!(run.out.contains("ended       exited with code 0 once its stdin was closed"));
     assert!(lines.last().unwrap().starts_with("✓ it works: "), "{}", run.out);
-    assert_eq!(run.err, "");
+    assert_eq!(run.err, "  next: taut doctor -- taut serve\n");
     assert!(!run.out.contains('\x1b'), "no colours in a pipe");
 }
 
