@@ -110,6 +110,6 @@ fn the_report_has_one_row_for_a_finding_and_ends_with_what_to_do() {
 
     let report = role("rpc-unknown-method").only("rpc-unknown-method").run();
     let text = taut_check::table(&report, Some("taut"), &taut_check::plain);
-    assert!(text.contains("--baseline FILE accepts what fails now"), "{text}");
+    assert!(text.contains("--baseline known.txt keeps what fails now"), "{text}");
     assert!(!report.junit().contains("time=\"0.000\""), "{}", report.junit());
 }

@@ -3,12 +3,12 @@
 //! Says what was meant, as one line that can be pasted. Starts nothing.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use crate::hosts::{Found, Surroundings, find};
 use crate::mask;
 use crate::own;
 use crate::problem::Problem;
+use crate::programs;
 use crate::remote::is_url;
 use crate::typed;
 
@@ -45,12 +45,6 @@ const OTHERS: [(&str, &[&str]); 31] = [
     ("mock", &["trace", "mock", "kept.jsonl"]),
     ("replay", &["trace", "replay", "kept.jsonl"]),
     ("version", &["--version"]),
-];
-
-/// Programs that start servers: what they are is known without a look at the PATH.
-const RUNNERS: [&str; 20] = [
-    "npx", "uvx", "node", "python", "python3", "py", "uv", "bun", "bunx", "deno", "docker",
-    "podman", "pnpm", "yarn", "npm", "pipx", "cargo", "go", "java", "dotnet",
 ];
 
 /// What was meant by a line whose first word is no command.
@@ -97,14 +91,14 @@ pub(crate) fn meant(typed: &[OsString]) -> Option<Problem> {
         return Some(said(format!("{name} is a server, {tool} may be its tool"), &["call"], words));
     }
     let program = || {
-        let words = [vec!["--".to_owned()], command(first, rest)].concat();
+        let words = [vec!["--".to_owned()], programs::command(first, rest)].concat();
         said(
             format!("{shown} is a program; a server's command goes after two dashes"),
             &["smoke"],
             words,
         )
     };
-    if RUNNERS.contains(&first.as_str()) || is_path(first) {
+    if programs::is_runner(first) || programs::is_path(first) {
         return Some(program());
     }
     if let Some(problem) = tool(first, rest, &found) {
@@ -166,7 +160,7 @@ fn target(rest: &[String], ours: &[&str], found: &Found) -> Vec<String> {
     }
     let begins = rest.iter().position(|word| !word.starts_with('-'));
     if let Some(at) = begins {
-        return [vec!["--".to_owned()], command(&rest[at], &rest[at + 1..])].concat();
+        return [vec!["--".to_owned()], programs::command(&rest[at], &rest[at + 1..])].concat();
     }
     let mut servers = found.visible().filter(|server| server.off.is_none());
     match servers.next() {
@@ -174,39 +168,6 @@ fn target(rest: &[String], ours: &[&str], found: &Found) -> Vec<String> {
         None if ours == ["smoke"] => Vec::new(),
         None => ["--", "taut", "serve"].map(str::to_owned).to_vec(),
     }
-}
-
-/// The command of a server: a script gets its interpreter, and a package of npm `npx`.
-fn command(program: &str, rest: &[String]) -> Vec<String> {
-    let path = Path::new(program);
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    let before: &[&str] = match ending {
-        "py" if cfg!(windows) => &["python"],
-        "py" => &["python3"],
-        "js" | "mjs" | "cjs" => &["node"],
-        "ts" | "mts" => &["npx", "-y", "tsx"],
-        "jar" => &["java", "-jar"],
-        "rb" => &["ruby"],
-        "sh" => &["sh"],
-        _ if program.starts_with('@') => &["npx", "-y"],
-        _ => &[],
-    };
-    // A file of this folder is no program on the PATH.
-    let here = before.is_empty() && path.is_file() && path.components().count() == 1;
-    let program =
-        if here && !program.starts_with('.') { format!("./{program}") } else { program.to_owned() };
-    let before = before.iter().map(|&word| word.to_owned());
-    before.chain([program]).chain(rest.iter().cloned()).collect()
-}
-
-/// A word with a `/`, the name of a script, or a file of this folder.
-fn is_path(word: &str) -> bool {
-    let ending = Path::new(word).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    let script = ["js", "mjs", "cjs", "ts", "mts", "py", "rb", "sh", "jar", "exe", "cmd", "bat"];
-    !word.starts_with('-')
-        && (word.contains(['/', std::path::MAIN_SEPARATOR])
-            || script.contains(&ending)
-            || Path::new(word).is_file())
 }
 
 /// What is wrong, and the line that is meant.

@@ -41,6 +41,7 @@ mod output;
 mod own;
 mod problem;
 mod processes;
+mod programs;
 mod reach;
 mod remote;
 mod schema;

@@ -79,6 +79,12 @@ pub(crate) fn entry() -> Vec<String> {
             }
             words.into_iter().map(str::to_owned).collect()
         }
+        // Only this shell is in that environment of Python.
+        (None, Some((_, path)))
+            if std::env::var_os("VIRTUAL_ENV").is_some_and(|place| path.starts_with(place)) =>
+        {
+            vec![path.display().to_string()]
+        }
         (None, Some((name, _))) => vec![name],
         (None, None) => vec![file()],
     }

@@ -19,6 +19,17 @@ pub(crate) fn again(command: &str, instead: &str, more: &[&str]) -> String {
     line(&changed(&words, command, instead, more))
 }
 
+/// The line that was typed, with a command after two dashes in the place of a word.
+pub(crate) fn with_command(word: &str, command: &[String]) -> Option<String> {
+    let mut words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let at = words.iter().rposition(|typed| typed == word)?;
+    words.remove(at);
+    words.push("--".to_owned());
+    words.extend_from_slice(command);
+    Some(line(&words))
+}
+
 /// The line that tries the same server behind `taut bridge`.
 pub(crate) fn bridged(command: &str) -> String {
     let words: Vec<String> =

@@ -93,9 +93,9 @@ pub fn plain(_: Tone, text: &str) -> String {
     text.to_owned()
 }
 
-/// What fails the run comes first, then by level.
-fn weight(row: &Row) -> (bool, Level) {
-    (!row.fails(), row.level)
+/// What fails the run comes first, then what the server's author can mend, then by level.
+fn weight(row: &Row) -> (bool, bool, Level) {
+    (!row.fails(), row.sdk.is_some(), row.level)
 }
 
 /// Whose fault it is, and what to do next.
@@ -109,8 +109,9 @@ fn next(report: &Report, taut: Option<&str>, findings: &[Vec<&Row>]) -> String {
         let lenient = findings.iter().any(|rows| rows[0].sdk.is_some() && rows[0].warns());
         let _ = writeln!(
             text,
-            "{its} of these {} are of the {}: the own example of {} fails them too (docs/conformance.md){}",
+            "{its} of these {} {} of the {}: the own example of {} fails them too (docs/conformance.md){}",
             findings.len(),
+            if its == 1 { "is" } else { "are" },
             sdk.name,
             sdk.package,
             if lenient { "; they do not fail the run" } else { "" }
@@ -124,7 +125,7 @@ fn next(report: &Report, taut: Option<&str>, findings: &[Vec<&Row>]) -> String {
     );
     match findings.iter().any(|rows| rows[0].fails()) {
         true => text.push_str(
-            "      --baseline FILE accepts what fails now: only new failures fail the run\n",
+            "      --baseline known.txt keeps what fails now in a file: from then on only new failures fail a run\n",
         ),
         false if findings.iter().any(|rows| rows[0].warns()) => {
             text.push_str("      --strict makes a failure of each warning\n");

@@ -17,10 +17,12 @@ use crate::nats;
 use crate::output::{DIM, Output, YELLOW};
 use crate::own;
 use crate::problem::Problem;
+use crate::programs;
 use crate::reach::{Address, Reach, host_and_port_of};
 use crate::remote;
 use crate::secrets;
 use crate::session;
+use crate::typed;
 
 /// A server that can be reached.
 pub(crate) struct Target {
@@ -306,9 +308,15 @@ pub(crate) fn unknown(found: &Found, name: &str) -> Problem {
     }
     let _ = write!(what, "\n{}", known(found));
     let (host, path) = name.find('/').map_or((name, "/mcp"), |at| name.split_at(at));
-    let next = match host_and_port_of(host) {
-        Some(_) => format!("http://{host}{path}, or tcp:{host}"),
-        None => format!("`{taut} servers`; if {name} is a program: -- {name}", taut = own::name()),
+    let program = programs::can_start(name)
+        .then(|| typed::with_command(name, &programs::command(name, &[])))
+        .flatten();
+    let next = match (host_and_port_of(host), program) {
+        (Some(_), _) => format!("http://{host}{path}, or tcp:{host}"),
+        (None, Some(line)) => line,
+        (None, None) => {
+            format!("`{taut} servers`; if {name} is a program: -- {name}", taut = own::name())
+        }
     };
     Problem::Usage { what, next: Some(next) }
 }

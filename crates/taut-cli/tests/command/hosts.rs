@@ -495,3 +495,29 @@ fn an_entry_that_starts_taut_on_its_own_name_is_refused() {
     assert!(direct.err.contains("the server's own command"), "{}", direct.err);
     place.run("smoke plain").exits(0);
 }
+
+/// A program where a server's name belongs is answered with the line that starts it.
+#[test]
+fn a_program_in_the_place_of_a_name_is_answered_with_a_line() {
+    let place = Place::empty();
+    place.put(
+        ".mcp.json",
+        r#"{ "mcpServers": { "one": { "command": "taut", "args": ["serve"] } } }"#,
+    );
+    place.put("mine.py", "");
+    for (word, line) in [("uvx", "taut smoke -- uvx"), ("mine.py", "taut smoke -- python3 mine.py")]
+    {
+        let run = place.run(&format!("smoke {word}")).exits(2);
+        assert!(run.err.contains(&format!("try: {line}\n")), "{word}: {}", run.err);
+    }
+}
+
+/// The entry that doctor prints for a server by name replaces the one that is there.
+#[test]
+fn the_entry_of_doctor_has_the_name_that_was_asked_for() {
+    let place = Place::empty();
+    let words = r#"{ "mcpServers": { "weather": { "command": "sh", "args": ["-c", "echo hello; exec taut serve"] } } }"#;
+    place.put(".mcp.json", words);
+    let run = place.run("doctor weather");
+    assert!(run.out.contains(r#""weather": { "command": "taut""#), "{}", run.out);
+}

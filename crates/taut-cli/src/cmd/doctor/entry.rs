@@ -19,8 +19,13 @@ pub(super) fn cure(facts: &Facts, found: &[Finding], server: &[String]) -> Vec<S
     findings::bridge(facts).into_iter().chain(server.iter().cloned()).collect()
 }
 
-/// The whole entry of a host's file that starts the server with these words.
-pub(super) fn entry(cure: &[String], server: &[String], options: &Options) -> String {
+/// The whole entry of a host's file that starts the server with these words, under the name that it has there.
+pub(super) fn entry(
+    name: Option<&str>,
+    cure: &[String],
+    server: &[String],
+    options: &Options,
+) -> String {
     let (command, args) = started_with(cure);
     let mut members =
         vec![format!("\"command\": {}", json!(command)), format!("\"args\": {}", json!(args))];
@@ -35,7 +40,8 @@ pub(super) fn entry(cure: &[String], server: &[String], options: &Options) -> St
         });
         members.push(format!("\"env\": {}", Value::Object(env.collect())));
     }
-    format!("{}: {{ {} }}", json!(name_of(server)), members.join(", "))
+    let name = name.map_or_else(|| name_of(server), str::to_owned);
+    format!("{}: {{ {} }}", json!(name), members.join(", "))
 }
 
 /// The command and the arguments with which a host starts this program with these words.
@@ -69,8 +75,18 @@ pub(super) fn in_full(words: &[String], cwd: Option<&Path>) -> Vec<String> {
         // `./x` is `x` in this folder.
         std::path::absolute(full.components().collect::<std::path::PathBuf>()).ok()
     };
-    words
-        .iter()
-        .map(|word| here(word).map_or_else(|| word.clone(), |full| full.display().to_string()))
-        .collect()
+    // A host that a desktop has started does not know the environment of Python that this shell is in.
+    let of_this_shell = |word: &String| {
+        let place = std::env::var_os("VIRTUAL_ENV")?;
+        let path = taut::Command::new(word).find_program().ok()?;
+        path.starts_with(place).then_some(path)
+    };
+    let full = |(at, word): (usize, &String)| match (at, here(word)) {
+        (_, Some(full)) => full.display().to_string(),
+        (0, None) => {
+            of_this_shell(word).map_or_else(|| word.clone(), |full| full.display().to_string())
+        }
+        _ => word.clone(),
+    };
+    words.iter().enumerate().map(full).collect()
 }

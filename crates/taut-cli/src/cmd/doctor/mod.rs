@@ -87,7 +87,8 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
     }
     let Seen { name, facts, found, exit, .. } = &seen;
     let (cure, exit) = (seen.cure(), *exit);
-    let entry = (!cure.is_empty()).then(|| entry(&cure, &seen.words, &seen.options));
+    let called = args.name.as_deref().or(args.options.named.as_deref());
+    let entry = (!cure.is_empty()).then(|| entry(called, &cure, &seen.words, &seen.options));
     if output.json {
         output.document(&seen.document())?;
     } else if args.markdown {
