@@ -19,6 +19,16 @@ pub(crate) fn again(command: &str, instead: &str, more: &[&str]) -> String {
     line(&changed(&words, command, instead, more))
 }
 
+/// The line that was typed, with these options more, which are ours and have no secrets.
+pub(crate) fn with_options(options: &[String]) -> String {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let mut shown = mask::words(words.iter().map(String::as_str));
+    shown.splice(end..end, options.iter().cloned());
+    format!("{} {}", own::name(), quoted(shown))
+}
+
 /// The line that was typed, with a command after two dashes in the place of a word.
 pub(crate) fn with_command(word: &str, command: &[String]) -> Option<String> {
     let mut words: Vec<String> =

@@ -5,6 +5,8 @@
 
 use taut::{Command, Error, error::ConnectReason};
 
+use crate::typed;
+
 /// More names say no more.
 const NAMES: usize = 4;
 
@@ -133,13 +135,14 @@ fn missing(names: &[&str], given: &dyn Fn(&str) -> bool) -> Option<String> {
         .copied()
         .filter(|name| !given(name) && std::env::var_os(name).is_none())
         .collect();
-    let options: Vec<String> = names.iter().map(|name| format!("--env {name}=VALUE")).collect();
-    let is = if names.len() == 1 { "it is" } else { "they are" };
+    let option = |name: &&str| ["--env".to_owned(), format!("{name}=VALUE")];
+    let options: Vec<String> = names.iter().flat_map(option).collect();
+    let is = if names.len() == 1 { "is" } else { "are" };
     (!names.is_empty()).then(|| {
         format!(
-            "it asks for {}, and {is} not set: {}; in a host's file under \"env\"",
+            "it asks for {}, which {is} not set (in a host's file: under \"env\"): {}",
             names.join(", "),
-            options.join(" ")
+            typed::with_options(&options)
         )
     })
 }
