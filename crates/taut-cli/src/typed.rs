@@ -29,6 +29,15 @@ pub(crate) fn with_options(options: &[String]) -> String {
     format!("{} {}", own::name(), quoted(shown))
 }
 
+/// The line that was typed, with another word in the place of this one.
+pub(crate) fn with_word(word: &str, instead: &str) -> Option<String> {
+    let mut words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let at = words.iter().rposition(|typed| typed == word)?;
+    words[at] = instead.to_owned();
+    Some(line(&words))
+}
+
 /// The line that was typed, with a command after two dashes in the place of a word.
 pub(crate) fn with_command(word: &str, command: &[String]) -> Option<String> {
     let mut words: Vec<String> =

@@ -197,6 +197,7 @@ impl Error {
     }
 }
 
+#[cfg(feature = "server")]
 impl Error {
     /// What a connection on stdio comes to: one that has ended in order is no error.
     pub(crate) fn unless_orderly(ending: Ending) -> Result<()> {

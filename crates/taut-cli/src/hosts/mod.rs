@@ -17,6 +17,6 @@ pub(crate) use find::{Found, Server, find};
 pub(crate) use places::Surroundings;
 pub(crate) use shape::How;
 pub(crate) use target::{
-    Target, is_known, listens, none_found, none_named, resolve, start_of, target_of, tell_broken,
-    unknown,
+    Target, WITHIN, is_known, listens, none_found, none_named, resolve, start_of, target_of,
+    tell_broken, unknown,
 };

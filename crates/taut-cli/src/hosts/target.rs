@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::expand::Missing;
 use super::find::{Broken, Found, Server, Start, find};
@@ -131,29 +131,16 @@ pub(crate) fn start_of(
     let start = start.map_err(|missing| unfilled(&from, &missing, &stdio.env))?;
     hide(&stdio.words, &stdio.env, &found.around);
     secrets::hide_words(&start.words);
-    let within = within(&found, server, &start.words)?;
-    Ok(Start { env: start.env.into_iter().chain(within).collect(), ..start })
+    let within = within(&found, server)?;
+    Ok(Start { env: start.env.into_iter().chain([within]).collect(), ..start })
 }
 
 /// The entries within which a server was started, one a line.
-const WITHIN: &str = "TAUT_WITHIN";
+pub(crate) const WITHIN: &str = "TAUT_WITHIN";
 
-/// An entry that starts taut on its own name would start itself without end. The variable that lets the next taut see that;
-/// a server that is no taut gets none.
-fn within(
-    found: &Found,
-    server: &Server,
-    words: &[String],
-) -> Result<Option<(String, String)>, Problem> {
-    let is_taut = |word: &String| {
-        let name = Path::new(word).file_stem().unwrap_or_default().to_string_lossy();
-        name.split('@').next().is_some_and(|name| name == "tautmcp" || name.starts_with("taut-"))
-            || name == "taut"
-            || std::env::current_exe().is_ok_and(|own| own == Path::new(word))
-    };
-    if !words.iter().any(is_taut) {
-        return Ok(None);
-    }
+/// An entry that starts taut on its own name, perhaps by a shell or a script, would start itself without end. This
+/// variable lets the next taut see that.
+fn within(found: &Found, server: &Server) -> Result<(String, String), Problem> {
     let entry = format!("{} in {}", server.name, server.place.path.display());
     let outer = found.around.vars.iter().find(|(name, _)| name.as_str() == WITHIN);
     let outer = outer.map_or("", |(_, value)| value.as_str());
@@ -170,7 +157,7 @@ fn within(
             )),
         });
     }
-    Ok(Some((WITHIN.to_owned(), format!("{outer}\n{entry}"))))
+    Ok((WITHIN.to_owned(), format!("{outer}\n{entry}")))
 }
 
 /// Whether a word means a server that is not started here: an address, a URL, or the name of a server at a URL.
@@ -216,10 +203,10 @@ pub(crate) fn target_of(
         .map_err(|missing| unfilled(&from(), &missing, &stdio.env))?;
     hide(&stdio.words, &stdio.env, &found.around);
     secrets::hide_words(&start.words);
-    let within = within(found, server, &start.words)?;
+    let within = within(found, server)?;
     let mut options = options.clone();
     // What is typed goes before what is written.
-    options.env = start.env.into_iter().chain(within).chain(options.env).collect();
+    options.env = start.env.into_iter().chain([within]).chain(options.env).collect();
     options.cwd = options.cwd.or(start.cwd);
     options.inherit_env |= start.inherit;
     let words: Vec<OsString> = start.words.into_iter().map(OsString::from).collect();
@@ -303,14 +290,20 @@ pub(crate) fn unknown(found: &Found, name: &str) -> Problem {
         };
     }
     let mut what = format!("there is no server {name:?}");
-    if let Some(meant) = closest(name, found.visible().map(|server| server.name.as_str())) {
+    let meant = closest(name, found.visible().map(|server| server.name.as_str()));
+    if let Some(meant) = meant {
         let _ = write!(what, "; did you mean {meant}?");
     }
     let _ = write!(what, "\n{}", known(found));
     let (host, path) = name.find('/').map_or((name, "/mcp"), |at| name.split_at(at));
-    let program = programs::can_start(name)
-        .then(|| typed::with_command(name, &programs::command(name, &[])))
-        .flatten();
+    let program = || {
+        let command = match programs::is_runner(name) {
+            true => vec![name.to_owned(), "…".to_owned()],
+            false => programs::command(name, &[]),
+        };
+        typed::with_command(name, &command).filter(|_| programs::can_start(name))
+    };
+    let program = meant.and_then(|meant| typed::with_word(name, meant)).or_else(program);
     let next = match (host_and_port_of(host), program) {
         (Some(_), _) => format!("http://{host}{path}, or tcp:{host}"),
         (None, Some(line)) => line,

@@ -481,11 +481,12 @@ fn an_entry_that_starts_taut_on_its_own_name_is_refused() {
             "itself": { "command": "taut", "args": ["bridge", "itself"] },
             "one": { "command": "taut", "args": ["bridge", "other"] },
             "other": { "command": "taut", "args": ["trace", "--quiet", "--record", "kept.jsonl", "one"] },
+            "shell": { "command": "sh", "args": ["-c", "exec taut bridge shell"] },
             "plain": { "command": "taut", "args": ["bridge", "behind"] },
             "behind": { "command": "taut", "args": ["serve"] }
         } }"#,
     );
-    for name in ["itself", "one", "other"] {
+    for name in ["itself", "one", "other", "shell"] {
         let run = place.run(&format!("smoke {name}"));
         assert_ne!(run.code, 0, "{name}: {run:?}");
         let said = format!("{}{}", run.out, run.err);
@@ -505,8 +506,11 @@ fn a_program_in_the_place_of_a_name_is_answered_with_a_line() {
         r#"{ "mcpServers": { "one": { "command": "taut", "args": ["serve"] } } }"#,
     );
     place.put("mine.py", "");
-    for (word, line) in [("uvx", "taut smoke -- uvx"), ("mine.py", "taut smoke -- python3 mine.py")]
-    {
+    for (word, line) in [
+        ("uvx", "taut smoke -- uvx '…'"),
+        ("mine.py", "taut smoke -- python3 mine.py"),
+        ("onne", "taut smoke one"),
+    ] {
         let run = place.run(&format!("smoke {word}")).exits(2);
         assert!(run.err.contains(&format!("try: {line}\n")), "{word}: {}", run.err);
     }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::facts::Facts;
 use super::findings::{self, Finding};
 use crate::args::Options;
+use crate::hosts::WITHIN;
 use crate::{mask, own};
 
 /// The words after our name that cure something of what was found; none if nothing is.
@@ -29,8 +30,9 @@ pub(super) fn entry(
     let (command, args) = started_with(cure);
     let mut members =
         vec![format!("\"command\": {}", json!(command)), format!("\"args\": {}", json!(args))];
-    if !options.env.is_empty() {
-        let env = options.env.iter().map(|(name, value)| {
+    let mut env = options.env.iter().filter(|(name, _)| name != WITHIN).peekable();
+    if env.peek().is_some() {
+        let env = env.map(|(name, value)| {
             let shown = if taut::secrets::is_secret_name(name) {
                 mask::env(value)
             } else {

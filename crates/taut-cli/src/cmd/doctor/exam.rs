@@ -18,6 +18,7 @@ use super::facts::{Facts, Mute, Opened};
 use crate::args::Options;
 use crate::cmd::call::unknown;
 use crate::cmd::list;
+use crate::hosts::WITHIN;
 use crate::output::Output;
 use crate::processes::{self, Process};
 use crate::reach::Reach;
@@ -75,7 +76,7 @@ impl<'a> Exam<'a> {
                 let ours = std::env::vars_os().filter(|(name, _)| !given.contains_key(name));
                 facts.withheld = ours.count();
                 let names = given.keys().map(|name| name.to_string_lossy().into_owned());
-                facts.environment = names.collect();
+                facts.environment = names.filter(|name| name != WITHIN).collect();
                 let network = command.network_variables().into_iter();
                 let network = network.filter(|(_, passed)| !passed);
                 facts.network =

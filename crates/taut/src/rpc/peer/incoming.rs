@@ -125,6 +125,7 @@ impl Peer {
     }
 
     /// The ids of requests that are unanswered, the first few by name.
+    #[cfg(feature = "tokio")]
     pub(crate) fn unanswered_in_words(&self) -> String {
         const NAMED: usize = 10;
         let ids: Vec<_> = self.requests.ids().take(NAMED).map(Id::as_json).collect();

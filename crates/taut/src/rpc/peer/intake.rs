@@ -287,6 +287,7 @@ impl Peer {
     }
 
     /// Says that a message which has not come whole is given up, and why.
+    #[cfg(feature = "tokio")]
     pub(crate) fn refuse_unfinished(&mut self, why: &str) {
         self.answer_garbage(None, &ErrorObject::invalid_request(why.to_owned()), 0);
     }

@@ -30,6 +30,7 @@ impl<T> Table<T> {
         self.older.len() + usize::from(self.newest.is_some())
     }
 
+    #[cfg(feature = "tokio")]
     pub(super) fn ids(&self) -> impl Iterator<Item = &Id> {
         self.older.keys().chain(self.newest.iter().map(|(id, _)| id))
     }
