@@ -174,7 +174,7 @@ mod elsewhere {
     pub(crate) const fn keep_swept() {}
 
     #[derive(Default)]
-    pub(crate) struct Sweeper;
+    pub(crate) struct Sweeper {}
 
     impl Sweeper {
         #[expect(clippy::unused_self, reason = "as on Linux")]

@@ -186,6 +186,7 @@ pub(crate) fn place(pid: u32) -> Option<Place> {
 }
 
 /// A process that runs.
+#[cfg(unix)]
 fn one(pid: u32) -> Option<Process> {
     look(pid).filter(|(_, lives)| *lives).map(|(process, _)| process)
 }

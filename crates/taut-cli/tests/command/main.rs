@@ -121,7 +121,7 @@ fn role() {
     match role.split_once(' ').unwrap_or((&role, "")) {
         ("answers", results) => answers_with(results),
         ("asker", _) => asker::serve(&role),
-        #[cfg(unix)]
+        #[cfg(all(target_os = "linux", not(taut_portable)))]
         ("bench", habit) => bench::play(habit),
         #[cfg(unix)]
         ("crowd", _) => crowd::serve(&role),

@@ -1,5 +1,6 @@
 //! First words that are no command, the name of the program in all that is said, and the next command.
 
+#[cfg(unix)]
 use std::path::Path;
 
 use serde_json::json;
@@ -20,6 +21,7 @@ fn place() -> Place {
 }
 
 /// What people type first, and the one line that they get.
+#[cfg(unix)]
 const FIRST: [(&str, &str); 42] = [
     ("npx -y some-server", "smoke -- npx -y some-server"),
     ("npx -y some-server --json", "smoke -- npx -y some-server --json"),
