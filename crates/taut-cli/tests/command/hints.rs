@@ -10,6 +10,8 @@ fn told(words: &[&str]) -> super::Run {
 
 /// Arguments of --call are one JSON object, and the line with it is given.
 #[test]
+// About Unix itself: how its shells quote.
+#[cfg(unix)]
 fn pairs_after_call_are_answered_with_the_line_that_is_meant() {
     for (line, pairs) in [
         ("smoke --call echo text=hi", r#"taut smoke --call echo --args '{"text":"hi"}' -- "#),

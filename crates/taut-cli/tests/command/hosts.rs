@@ -473,6 +473,8 @@ fn what_is_there_twice_or_misspelt_is_told() {
 
 /// An entry that has a taut on its own name started servers without end: the load of the machine rose to 1645.
 #[test]
+// About Unix itself: a shell stands between.
+#[cfg(unix)]
 fn an_entry_that_starts_taut_on_its_own_name_is_refused() {
     let place = Place::empty();
     place.put(
@@ -499,6 +501,8 @@ fn an_entry_that_starts_taut_on_its_own_name_is_refused() {
 
 /// A program where a server's name belongs is answered with the line that starts it.
 #[test]
+// About Unix itself: how its shells quote, and its names of programs.
+#[cfg(unix)]
 fn a_program_in_the_place_of_a_name_is_answered_with_a_line() {
     let place = Place::empty();
     place.put(
@@ -518,6 +522,8 @@ fn a_program_in_the_place_of_a_name_is_answered_with_a_line() {
 
 /// The entry that doctor prints for a server by name replaces the one that is there.
 #[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
 fn the_entry_of_doctor_has_the_name_that_was_asked_for() {
     let place = Place::empty();
     let words = r#"{ "mcpServers": { "weather": { "command": "sh", "args": ["-c", "echo hello; exec taut serve"] } } }"#;

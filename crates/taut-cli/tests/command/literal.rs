@@ -350,6 +350,8 @@ fn hosts_and_origins_that_match_nothing_are_refused() {
 }
 
 #[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
 fn debug_tells_what_a_server_writes_to_stderr_when_it_starts_and_how_it_ends() {
     let server = ["sh", "-c", "echo hello >&2; exec taut serve"].map(str::to_owned);
     let run = run("list tools --debug", &server).exits(0);

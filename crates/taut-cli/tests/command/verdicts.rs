@@ -126,6 +126,8 @@ fn smoke_says_when_no_tool_was_called_and_how_to_call_one() {
 
 /// What a server says of a refusal beside its message is what a person needs.
 #[test]
+// About Unix itself: an argument may have more than 32 KiB.
+#[cfg(unix)]
 fn the_data_of_an_error_is_shown_masked_and_bounded() {
     let refusing = |data: &Value| {
         let error = json!({ "code": -32602, "message": "bad request", "data": data });
