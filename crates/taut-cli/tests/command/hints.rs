@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use super::{answering, demo, run, taut};
+#[cfg(unix)]
+use super::demo;
+use super::{answering, run, taut};
 
 fn told(words: &[&str]) -> super::Run {
     taut(words).output().unwrap().into()
