@@ -205,10 +205,15 @@ impl BackState {
             let mut wanting = requests().filter(wants);
             let (Some(only), None) = (wanting.next(), wanting.next()) else { return };
             let front = &only.request.front;
-            // The server of a parked call waits.
-            let of_other =
-                |call: &ProxiedCall| !call.parked && !Arc::ptr_eq(&call.request.front, front);
-            if requests().any(of_other) || lock(&self.ghosts).hides_other(front, now()) {
+            // A modern server logs for requests that want it, and for no others. The server of a parked call waits.
+            let modern = self.revision.get().is_some_and(|revision| revision.is_modern());
+            let of_other = |call: &ProxiedCall| {
+                let may = wants(&call) || !modern;
+                may && !call.parked && !Arc::ptr_eq(&call.request.front, front)
+            };
+            if requests().any(of_other)
+                || lock(&self.ghosts).hides_log(front, now(), level.as_ref().filter(|_| modern))
+            {
                 return;
             }
             only.clone()
