@@ -205,14 +205,14 @@ impl BackState {
             let mut wanting = requests().filter(wants);
             let (Some(only), None) = (wanting.next(), wanting.next()) else { return };
             let front = &only.request.front;
-            // A modern server logs for requests that want it, and for no others. The server of a parked call waits.
+            // A modern server logs for requests that want it and for no others, and is silent about one that was cancelled.
+            // The server of a parked call waits.
             let modern = self.revision.get().is_some_and(|revision| revision.is_modern());
             let of_other = |call: &ProxiedCall| {
                 let may = wants(&call) || !modern;
                 may && !call.parked && !Arc::ptr_eq(&call.request.front, front)
             };
-            if requests().any(of_other)
-                || lock(&self.ghosts).hides_log(front, now(), level.as_ref().filter(|_| modern))
+            if requests().any(of_other) || (!modern && lock(&self.ghosts).hides_other(front, now()))
             {
                 return;
             }

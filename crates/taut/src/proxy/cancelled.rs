@@ -7,15 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::state::{CallKind, FrontState, Ghost, Ghosts, ProxiedCall};
-use crate::mcp::Level;
 use crate::rpc::take;
 
 /// So many are told apart. With more, all count as one that belongs to no client.
 const MOST: usize = 1_024;
-
-/// How long lines of a withdrawn call may be under way from a modern server, which must be silent about it from when it
-/// hears of that.
-const UNDER_WAY: Duration = Duration::from_millis(250);
 
 impl Ghosts {
     /// A call was withdrawn, and counts for so long.
@@ -33,7 +28,7 @@ impl Ghosts {
             return;
         }
         let front = Arc::downgrade(&call.request.front);
-        self.calls.insert(number, Ghost { front, level: call.level.clone(), since: now, until });
+        self.calls.insert(number, Ghost { front, until });
     }
 
     /// The server has answered a call. Says whether it was one of these.
@@ -43,33 +38,8 @@ impl Ghosts {
 
     /// Whether what the server said at this time may belong to a withdrawn call of another client than this one.
     pub(super) fn hides_other(&self, front: &Arc<FrontState>, at: Instant) -> bool {
-        self.hides_any(front, at, |_| true)
-    }
-
-    /// The same of a log line. A modern server sends them for requests that want them, and for no others.
-    pub(super) fn hides_log(
-        &self,
-        front: &Arc<FrontState>,
-        at: Instant,
-        modern: Option<&Level>,
-    ) -> bool {
-        self.hides_any(front, at, |ghost| {
-            let Some(level) = modern else { return true };
-            let wanted = ghost.level.as_ref().is_some_and(|least| level >= least);
-            wanted && at.saturating_duration_since(ghost.since) < UNDER_WAY
-        })
-    }
-
-    fn hides_any(
-        &self,
-        front: &Arc<FrontState>,
-        at: Instant,
-        may: impl Fn(&Ghost) -> bool,
-    ) -> bool {
         let other = |ghost: &Ghost| {
-            !std::ptr::eq(ghost.front.as_ptr(), Arc::as_ptr(front))
-                && ghost.until > at
-                && may(ghost)
+            !std::ptr::eq(ghost.front.as_ptr(), Arc::as_ptr(front)) && ghost.until > at
         };
         self.crowd.is_some_and(|until| until > at) || self.calls.values().any(other)
     }

@@ -415,9 +415,6 @@ pub(super) struct Ghosts {
 
 pub(super) struct Ghost {
     pub(super) front: Weak<FrontState>,
-    /// The least severe log line that it wanted, as a modern request may.
-    pub(super) level: Option<Level>,
-    pub(super) since: Instant,
     pub(super) until: Instant,
 }
 
